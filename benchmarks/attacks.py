@@ -13,9 +13,9 @@ import numpy as np
 from tests.campaigns.frame import Report, run
 
 from hubbub.attacks.decoding import Questions, few, least_squares, packed, rounded
-from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbors import Crowd
-from hubbub.crowd.perturb import perturbed
+from hubbub.crowd.isolation import Rate, isolates_point
+from hubbub.crowd.neighbors import NeighborIndex
+from hubbub.crowd.perturbation import perturb
 
 _SEED = 2006
 _EACH = 8
@@ -48,11 +48,11 @@ def isolation(report: Report) -> None:
     points = np.random.default_rng(_SEED).uniform(-1, 1, (report.scale(ci=10_000, full=100_000), 16))
     report.figure("points", len(points))
     start, busy = time.perf_counter(), time.process_time()
-    moved = perturbed(points, "ball", t=10, rng=np.random.default_rng(_SEED))
+    moved = perturb(points, "ball", t=10, rng=np.random.default_rng(_SEED))
     report.figure("crowds_seconds", round(time.perf_counter() - start, 2))
     report.figure("crowds_processor_seconds", round(time.process_time() - busy, 2))
     start, busy = time.perf_counter(), time.process_time()
-    found = Rate.of(point(Crowd(points), moved, c=4, t=10))
+    found = Rate.of(isolates_point(NeighborIndex(points), moved, c=4, t=10))
     report.figure("isolation_seconds", round(time.perf_counter() - start, 2))
     # of the processor, since a busy machine shares it out; with nothing else to do it is at most the time itself
     report.target("isolation_processor_seconds", round(time.process_time() - busy, 2), at_most=60)

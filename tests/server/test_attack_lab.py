@@ -18,7 +18,7 @@ from starlette.formparsers import MultiPartParser
 from tests.server.visits import Visitor, token
 
 from hubbub.attacks import study_process as child_
-from hubbub.attacks.base import AttackFinding, Score, AttackStudy, ceiling
+from hubbub.attacks.base import AttackFinding, AttackStudy, Score, ceiling
 from hubbub.attacks.catalogue import ATTACKS
 from hubbub.attacks.study_process import PROGRAM, Child
 from hubbub.errors import AccessError, HubbubError

@@ -204,7 +204,7 @@ def test_progress_tells_blocks_and_nothing_else(clinic: Opener) -> None:
     h, told = clinic(), list[tuple[float, str]]()
     order = AggregateRequest.of(MEAN, "visits", ["cost"], bounds=(0, 100), blocks=3, seconds="0.1")
     with order.sandbox() as box:
-        question = Question(order.text, epsilon=1, own=lambda setting: order.prepare(setting, box))
+        question = Question(order.text, epsilon=1, user_function=lambda setting: order.prepare(setting, box))
         h._curator.query("ana", question, progress=lambda done, what: told.append((done, what)))
     assert told == [(0.0, "block 1 of 3"), (1 / 3, "block 2 of 3"), (2 / 3, "block 3 of 3")]
 

@@ -217,12 +217,12 @@ def place(tmp_path: Path) -> Path:
 
 def test_the_audit_of_a_release_enumerates_the_declared_relation(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A density that was bought as edition 1 sold it is not sound under replace; one that is bought now is."""
-    form = Terms.form
+    form = Terms.to_json
     with open_session(place / "hubbub.yaml", analyst="ana") as ana:
         good = ana.stream("visitors", "good", kind="density", universe=(0, 99_999), epsilon=1)
         with monkeypatch.context() as old:
             old.setattr(Terms, "elements", property(lambda _: 1))
-            old.setattr(Terms, "form", lambda terms: {k: v for k, v in form(terms).items() if k != "edition"})
+            old.setattr(Terms, "to_json", lambda terms: {k: v for k, v in form(terms).items() if k != "edition"})
             bad = ana.stream("visitors", "bad", kind="density", universe=(0, 99_999), epsilon=1)
     numbers = [each.receipt["ledger"][0]["sequence"] for each in (good, bad)]
     config = load(place / "hubbub.yaml")

@@ -103,7 +103,7 @@ def test_a_count_with_delta_takes_the_square_root_and_passes_its_own_cap(ana: Se
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("kind => 'count', horizon => 10, table => 'visitors'", "protects each id"),
+        ("kind => 'count', horizon => 10, table => 'visitors'", "privacy unit of visitors is id"),
         ("kind => 'density', universe => [0], table => 'visitors'", "universe"),
         ("kind => 'density', universe => 7, table => 'visitors'", "universe"),
         ("kind => 'density', universe => [0, 0.5], table => 'visitors'", "universe"),
@@ -112,7 +112,7 @@ def test_a_count_with_delta_takes_the_square_root_and_passes_its_own_cap(ana: Se
         ("kind => 'count', horizon => 'x', table => 'clicks'", "HB583"),
         ("kind => 'count', horizon => 10, name => 7, table => 'clicks'", "given twice|text"),
         ("kind => 5, table => 'clicks'", "HB583"),
-        ("kind => 'count', horizon => 10, bins => [], table => 'clicks'", "bin has a name"),
+        ("kind => 'count', horizon => 10, bins => [], table => 'clicks'", "bins must be a list of names"),
         ("kind => 'count', horizon => 10, method => ['tree'], table => 'clicks'", "HB583"),
         ("kind => 'count', window => 0, table => 'clicks'", "HB103"),
         ("kind => 'count', horizon => 10, bound => 0.5, table => 'clicks'", "HB583"),

@@ -171,7 +171,7 @@ def begin(folder: Path, ledger: Path, release: Release, *, analyst: str, source:
             raise StreamError(
                 "HB532",
                 "The state of this stream is lost, and its charge cannot be used again.",
-                "Create a new stream; it is charged anew.",
+                "Create a new stream, at its full privacy cost.",
             )
         else:
             begun_stream = Stream.make(path, terms, source, identity=identity, paid=paid)

@@ -174,5 +174,5 @@ def damaged() -> StreamError:
     return StreamError(
         "HB532",
         "The state of the stream is corrupt.",
-        "It cannot be recovered. Create a new stream; it is charged anew.",
+        "It cannot be recovered. Create a new stream, at its full privacy cost.",
     )

@@ -102,7 +102,7 @@ class Terms:
                 "Use fewer bins, or a shorter horizon or window.",
             )
         if self.bins is not None and not (self.bins and all(each and each == each.strip() for each in self.bins)):
-            _refuse("The name of a bin is empty or has surrounding spaces.", "Correct the names of the bins.")
+            _refuse("bins must be a list of names without surrounding spaces.", "Pass at least one bin name.")
         if self.bins and self.bound != 1:
             _refuse("bins and bound cannot be combined: an arrival in a bin counts 1.", "Remove one of them.")
         if self.method not in ("tree", "root"):
