@@ -18,7 +18,7 @@ from hubbub.core.unit import Relation
 from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.grid import GridNoise
+from hubbub.mechanisms.grid import FixedPointNoise
 from hubbub.mechanisms.histogram import NoisyHistogram
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.mean import NoisyMean
@@ -209,8 +209,8 @@ def selection(kind: Any, candidates: int, *, monotone: bool, relation: Relation)
 def grid(name: str, noise: Callable[[Fraction], Any], pair: tuple[int, int], window: tuple[int, int]) -> Case:
     return Case(
         name,
-        GridNoise,
-        lambda x: GridNoise(noise=noise(x), step=Fraction(1, 100)),
+        FixedPointNoise,
+        lambda x: FixedPointNoise(noise=noise(x), step=Fraction(1, 100)),
         always(pair),
         250,
         lambda value, outcome: abs(outcome - Fraction(value, 100)),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.grid import GridNoise, steps
+from hubbub.mechanisms.grid import FixedPointNoise, steps
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
 
@@ -15,7 +15,7 @@ def test_noisy_cents_are_exact_multiples_of_a_cent() -> None:
     """A sum of costs up to 20000.00, in cents: the answer is a Fraction, each a whole number of cents."""
     moved = steps("20000", step="0.01")
     assert moved == 2_000_000
-    mechanism = GridNoise(noise=Laplace.from_epsilon(sensitivity=moved, epsilon=1), step=Fraction(1, 100))
+    mechanism = FixedPointNoise(noise=Laplace.from_epsilon(sensitivity=moved, epsilon=1), step=Fraction(1, 100))
     answer = mechanism.sample(123_456_789, system())
     assert isinstance(answer, Fraction)
     assert (answer * 100).denominator == 1
@@ -28,8 +28,8 @@ def test_noisy_cents_are_exact_multiples_of_a_cent() -> None:
 def test_error_is_in_the_units_of_the_data() -> None:
     noise = Laplace.from_epsilon(sensitivity=100, epsilon=1)
     level = Fraction(95, 100)
-    assert GridNoise(noise=noise, step=Fraction(1, 100)).error(level) == noise.error(level) / 100
-    assert GridNoise(noise=noise, step=Fraction(1, 100)).error(level, 7) == noise.error(level, 7) / 100
+    assert FixedPointNoise(noise=noise, step=Fraction(1, 100)).error(level) == noise.error(level) / 100
+    assert FixedPointNoise(noise=noise, step=Fraction(1, 100)).error(level, 7) == noise.error(level, 7) / 100
 
 
 def test_steps_cover_a_bound_that_lies_between_two() -> None:
@@ -41,4 +41,4 @@ def test_steps_cover_a_bound_that_lies_between_two() -> None:
 
 def test_only_laplace_and_gaussian_go_on_a_grid() -> None:
     with pytest.raises(ParameterError):
-        GridNoise(noise="laplace", step=Fraction(1))  # type: ignore[arg-type]
+        FixedPointNoise(noise="laplace", step=Fraction(1))  # type: ignore[arg-type]

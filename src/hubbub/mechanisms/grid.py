@@ -23,7 +23,7 @@ from hubbub.noise.source import RandomSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridNoise:
+class FixedPointNoise:
     """Noise on sums of multiples of a step, returned as exact multiples of it.
 
     Theorem (Grid noise). If each value is a whole number of steps, then step·(sum of those integers + noise) keeps
