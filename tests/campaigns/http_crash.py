@@ -28,11 +28,11 @@ from pathlib import Path
 
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.served import Caller, Cold, Warm, await_ready, free_port, prepare
-from tests.campaigns.rig.town import ANALYSTS, Town, charge, kept
+from tests.campaigns.rig.server_config import ANALYSTS, ServerFolder, charge, kept
+from tests.campaigns.rig.server_process import Caller, ForkedServer, SpawnedServer, await_ready, free_port, prepare
 
 from hubbub.accounting.ledger import Ledger, examine
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
 from hubbub.errors import LedgerError
@@ -69,7 +69,7 @@ class Told:
 class Clients:
     """Several threads that ask until they are told to stop; what breaks off is asked again later, under its key."""
 
-    def __init__(self, town: Town, told: Told, port: int, chance: random.Random) -> None:
+    def __init__(self, town: ServerFolder, told: Told, port: int, chance: random.Random) -> None:
         self._town, self._told, self._port = town, told, port
         self._over = threading.Event()
         seeds = [(analyst, chance.getrandbits(64)) for analyst in ANALYSTS for _ in range(THREADS)]
@@ -126,11 +126,11 @@ def ask(caller: Caller, told: Told, who: tuple[str, str]) -> None:
 class Episode:
     """One ledger through many servers."""
 
-    town: Town
+    town: ServerFolder
     chance: random.Random
     plant: Callable[[], None] | None = None
     told: Told = field(default_factory=Told)
-    ready: dict[type, list[float]] = field(default_factory=lambda: {Warm: [], Cold: []})
+    ready: dict[type, list[float]] = field(default_factory=lambda: {ForkedServer: [], SpawnedServer: []})
     kills: int = 0
     serving: int = 0
     starts: int = 0
@@ -157,7 +157,7 @@ class Episode:
         self.serving += len(self.told.answers) > before
         self.look()
 
-    def _await(self, port: int, server: Cold | Warm) -> None:
+    def _await(self, port: int, server: SpawnedServer | ForkedServer) -> None:
         self.ready[type(server)].append(await_ready(port, server))
 
     def _let_answer(self, enough: int) -> None:
@@ -193,10 +193,10 @@ class Episode:
             self.told.broken.append(f"{len(self.told.spent)} charges are spent, more than kills can explain")
         self.look()
 
-    def _start(self, port: int) -> Cold | Warm:
+    def _start(self, port: int) -> SpawnedServer | ForkedServer:
         self.starts += 1
         cold = self.plant is None and self.starts % COLD == 0
-        return Cold(self.town.config, port) if cold else Warm(self.town.config, port, self.plant)
+        return SpawnedServer(self.town.config, port) if cold else ForkedServer(self.town.config, port, self.plant)
 
     def look(self) -> None:
         """Open the ledger as it was left, beside no server, and compare it with what was told."""
@@ -212,7 +212,7 @@ class Episode:
         try:
             verification = examine(store, anchor_of(config))
             with store.snapshot() as snapshot:
-                charges = {entry.sequence: entry for entry in snapshot.entries(Filter(kind="charge"))}
+                charges = {entry.sequence: entry for entry in snapshot.entries(EntryFilter(kind="charge"))}
                 bodies = dict(snapshot.releases())
         finally:
             store.close()
@@ -250,7 +250,7 @@ class Campaign:
     server: Server
     chance: random.Random = field(default_factory=lambda: random.Random(20_261_115))
     broken: list[str] = field(default_factory=list)
-    ready: dict[type, list[float]] = field(default_factory=lambda: {Warm: [], Cold: []})
+    ready: dict[type, list[float]] = field(default_factory=lambda: {ForkedServer: [], SpawnedServer: []})
     kills: int = 0
     serving: int = 0
     answers: int = 0
@@ -275,7 +275,7 @@ class Campaign:
     def open(self, dsn: str | None, plant: Callable[[], None] | None = None) -> Episode:
         """Begin with an empty ledger."""
         self.towns += 1
-        town = Town(self.base / str(self.towns), dsn=dsn)
+        town = ServerFolder(self.base / str(self.towns), dsn=dsn)
         return Episode(town, random.Random(self.chance.getrandbits(64)), plant)
 
     def close(self, episode: Episode | None) -> None:
@@ -323,14 +323,16 @@ def body(report: Report) -> None:
         report.say(text)
     report.target("kills_of_one_that_answered", campaign.serving, at_least=campaign.kills // 4)
     report.target("broken_promises", len(campaign.broken), at_most=0)
-    report.figure("median_start_seconds", round(statistics.median(campaign.ready[Warm]), 3))
+    report.figure("median_start_seconds", round(statistics.median(campaign.ready[ForkedServer]), 3))
     if report.full:
-        report.target("slowest_start_seconds", round(max(campaign.ready[Warm]), 3), at_most=READY)
+        report.target("slowest_start_seconds", round(max(campaign.ready[ForkedServer]), 3), at_most=READY)
         report.target(
-            "slowest_start_seconds_with_imports", round(max(campaign.ready[Cold], default=0.0), 3), at_most=READY
+            "slowest_start_seconds_with_imports",
+            round(max(campaign.ready[SpawnedServer], default=0.0), 3),
+            at_most=READY,
         )
     else:  # beside other tests, one start of eight may have to wait for the machine
-        report.target("quickest_start_seconds", round(min(campaign.ready[Warm]), 3), at_most=READY)
+        report.target("quickest_start_seconds", round(min(campaign.ready[ForkedServer]), 3), at_most=READY)
     report.target("kills_until_the_planted_error_was_found", found, at_least=1)
 
 

@@ -238,7 +238,8 @@ def test_home_says_what_the_rest_is_good_for(app: Any, visitor: Visitor) -> None
     """N is what is left divided by the price of one count, rounded down; ± is the estimate's."""
     client = visitor("ana")
     spend(client, epsilon="4.75")
-    found = re.search(r"about ([\d,]+) simple counts with a margin of error of ±(\d+) \(ε = 0.1 each\)", client.get("/").text)
+    pattern = r"about ([\d,]+) simple counts with a margin of error of ±(\d+) \(ε = 0.1 each\)"
+    found = re.search(pattern, client.get("/").text)
     assert found is not None
     assert int(found[1]) == 52  # (10 - 4.75) / 0.1 = 52.5
     ana = app.service.accounts.identify(app.tokens["ana"])

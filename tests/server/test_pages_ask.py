@@ -50,7 +50,7 @@ def test_refining_draws_and_charges_once_and_shows_a_narrower_interval(app: Any,
     assert app.spent() == {"health": "3/2"}
     assert answers[0].url == answers[1].url
     assert "Combined answer" in answers[0].text
-    assert "cost ε = 1.5" in answers[0].text
+    assert "ε = 1.5" in answers[0].text
     numbers = answers[0].url.params["release"]
     combined = client.get(f"/releases/{numbers}.json").json()["answer"]["columns"][0]
     alone = client.get(f"/releases/{number}.json").json()["answer"]["columns"][0]
@@ -85,7 +85,7 @@ def test_exports_hold_the_answer(visitor: Visitor) -> None:
     exec(notebook.cells[1].source.removesuffix("\nframe"), names)
     assert list(names["frame"]["n"]) == document["answer"]["columns"][1]["values"]
     page = client.get(f"/releases/{number}").text
-    assert "under the protection of each person of health (data version 1-" in page
+    assert "The privacy unit is each person of health (data version 1-" in page
     assert client.get(f"/releases/{number}.exe").status_code == 404
 
 
@@ -173,7 +173,10 @@ def test_the_error_beside_the_slider_is_near_the_planned_one(app: Any, sql: str)
     [
         ("SELECT MEDIAN(age) AS m FROM health", "Noise (Laplace and selection)"),
         ("SELECT age, COUNT(*) AS n FROM health GROUP BY age ORDER BY n DESC LIMIT 3", "Noise ("),
-        ("SELECT AVG(visits) AS a FROM health", "Each contributes at most 5 rows to each of at most 5 groups"),
+        (
+            "SELECT AVG(visits) AS a FROM health",
+            "Each unit contributes to at most 5 groups, with at most 5 rows in each",
+        ),
         ("SELECT spending, COUNT(*) AS n FROM health GROUP BY spending", "δ = "),
     ],
 )

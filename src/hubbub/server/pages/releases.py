@@ -104,7 +104,8 @@ def methods(release: Release) -> str:
     )
     bounds = first.get("bounds")
     limits = (
-        f" Each of them contributes at most {bounds['rows']} rows to each of at most {bounds['groups']} groups."
+        f" Each unit contributes to at most {_plural(bounds['groups'], 'group')}, with at most"
+        f" {_plural(bounds['rows'], 'row')} in each."
         if bounds
         else ""
     )
@@ -114,12 +115,16 @@ def methods(release: Release) -> str:
     entries = ", ".join(f"{each['sequence']} (hash {each['hash'][:16]})" for each in release.receipt["ledger"])
     combined = " Two independent releases were combined with inverse-variance weights." if len(parts) > 1 else ""
     return (
-        f"The results answer the query “{first['query']}” and are differentially private, with {cost} and the"
-        f" privacy unit {units}; neighboring datasets differ by one unit being {relation}.{limits}"
+        f"The results answer the query “{first['query']}” and are differentially private with {cost}."
+        f" The privacy unit is {units}; neighboring datasets differ by one unit being {relation}.{limits}"
         f" Noise ({' and '.join(noises)}) was sampled exactly by hubbub {VERSION}.{combined} The intervals are"
         f" 95% confidence intervals for the noise only and do not include sampling error. The charge is ledger"
         f" entry {entries}."
     )
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _mechanism(draw: dict[str, Any]) -> str:
