@@ -228,7 +228,7 @@ def test_the_audit_of_a_release_enumerates_the_declared_relation(place: Path, mo
     config = load(place / "hubbub.yaml")
     honest = audit(config, numbers[0])
     assert honest.sound
-    assert any("(replace): one look and 1 of 1 answers lose" in line for line in honest.lines)
+    assert any("(replace): the privacy loss of one intrusion and 1 of 1 answers is" in line for line in honest.lines)
     undercharged = audit(config, numbers[1])
     assert not undercharged.sound
     assert "(replace)" in undercharged.problems[0]
