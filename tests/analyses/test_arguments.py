@@ -58,4 +58,4 @@ def test_what_does_not_fit_is_refused_with_a_remedy(given: dict[str, Any]) -> No
     with pytest.raises(QueryError) as refusal:
         check_arguments("analysis", analysis, given)
     assert refusal.value.code == "HB583"
-    assert refusal.value.remedy.startswith("Write ")
+    assert refusal.value.remedy.startswith("Expected ")

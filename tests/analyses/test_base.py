@@ -152,11 +152,11 @@ def test_progress_goes_from_start_to_end(ana: Session, example: tuple[str, str])
     ("text", "words"),
     [
         ("CALL nothing(table => 'people')", "no analysis called nothing"),
-        ("CALL nothing(", "cannot be read"),
+        ("CALL nothing(", "HB581"),
         ("CALL nothing(table => 'people', table => 'people')", "given twice"),
         ("CALL nothing(a => [[[[[[[[[[1]]]]]]]]]])", "nested"),
         ("CALL nothing(a => DROP)", "neither a number"),
-        ("CALL nothing(a => 1); DROP TABLE people", "more after the call"),
+        ("CALL nothing(a => 1); DROP TABLE people", "unexpected text after the call"),
     ],
 )
 def test_a_call_that_is_none_is_refused(ana: Session, text: str, words: str) -> None:

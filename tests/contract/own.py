@@ -16,8 +16,8 @@ from tests.contract.watched import Data
 
 from hubbub.analyses.base import PreparedAnalysis, Setting
 from hubbub.analyses.functions.function import FunctionRequest
-from hubbub.analyses.functions.sample_and_aggregate import SampleAndAggregate, AggregateRequest
-from hubbub.analyses.streams.stream import _start, _add_arrivals
+from hubbub.analyses.functions.sample_and_aggregate import AggregateRequest, SampleAndAggregate
+from hubbub.analyses.streams.stream import _add_arrivals, _start
 from hubbub.analyses.streams.terms import Terms
 from hubbub.core.events import Event
 from hubbub.core.schema import PrivacyUnit as Whose

@@ -12,7 +12,7 @@ from tests.contract import analyses, own, queries
 from tests.contract.search import Climbed, Subject, climb
 
 from hubbub.analyses.synthetic import mwem, synthetic
-from hubbub.analyses.synthetic.model import NoisyMarginal, Model, independent
+from hubbub.analyses.synthetic.model import Model, NoisyMarginal, independent
 
 #: Pairs of neighbors for one subject at most, and pairs that are tried after all was reached.
 STEPS, EXTRA = 60, 2

@@ -20,7 +20,7 @@ from tests.contract.subjects import Tried, every
 from tests.contract.watched import slots
 
 from hubbub.analyses.registry import ANALYSES, USER_FUNCTIONS
-from hubbub.sql.nodes import AGGREGATE_NODES, AGGREGATE_NAMES
+from hubbub.sql.nodes import AGGREGATE_NAMES, AGGREGATE_NODES
 
 FULL = os.environ.get("HUBBUB_CAMPAIGN") == "full"
 TRIED: dict[str, list[Tried]] = {}

@@ -15,7 +15,16 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 import numpy as np
-from tests.campaigns.rig.draws import NO_LOSS, SELECTIONS, TapedDraw, KeyedCounts, charged_loss, difference, pair_loss, tape_draws
+from tests.campaigns.rig.draws import (
+    NO_LOSS,
+    SELECTIONS,
+    KeyedCounts,
+    TapedDraw,
+    charged_loss,
+    difference,
+    pair_loss,
+    tape_draws,
+)
 from tests.campaigns.rig.seeded_source import SeededSource
 
 from hubbub.accounting.cost import ZERO, privacy_cost
@@ -110,7 +119,9 @@ def noise_of(draw: TapedDraw) -> Event:
     return mechanism.one.event if isinstance(mechanism, TopK) else mechanism.event
 
 
-def look(made: Charged, one: Sequence[TapedDraw], two: Sequence[TapedDraw], *, by_cell: bool, parted: bool = False) -> Looked:
+def look(
+    made: Charged, one: Sequence[TapedDraw], two: Sequence[TapedDraw], *, by_cell: bool, parted: bool = False
+) -> Looked:
     """Compare the draws of two neighbors with what the mechanisms were built with, and with what is charged.
 
     by_cell  selections are made in many cells that share no row, and charged as one
@@ -132,7 +143,9 @@ def look(made: Charged, one: Sequence[TapedDraw], two: Sequence[TapedDraw], *, b
         apart = pair_loss(a, b)
         total += apart
         if not apart.within:
-            seen.problems.append(f"draw {place + 1} moves further than {a.mechanism} covers: {_brief(difference(a, b))}")
+            seen.problems.append(
+                f"draw {place + 1} moves further than {a.mechanism} covers: {_brief(difference(a, b))}"
+            )
         slot = known[noise]
         before = seen.shares.get(slot, Fraction(0))
         seen.shares[slot] = before + used(a, b) if parted else max(before, used(a, b))

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 from tests.curator.test_path import COUNT, Around, around, charges
 
-from hubbub.accounting.calls import Request
+from hubbub.accounting.calls import ChargeRequest
 from hubbub.accounting.store import EntryFilter
 from hubbub.core.secret import Secret
 from hubbub.curator import receipt as receipts
@@ -173,7 +173,7 @@ def test_a_seed_is_made_by_the_call_that_made_the_charge_alone(session: Session,
     curator = session._curator
     question = Question(COUNT, epsilon="0.5")
     planned = curator._plan("ana", question, salt=curator._salt)
-    request = Request("ana", "visits", "1", planned.event, question.text(), "key elsewhere visits")
+    request = ChargeRequest("ana", "visits", "1", planned.event, question.text(), "key elsewhere visits")
     curator.ledger.charge(request)
     engine = around(session, lambda: None)
     with taped(session) as tape:
@@ -189,7 +189,7 @@ def test_a_charge_of_which_one_part_is_old_is_spent(session: Session) -> None:
     question = Question(KINDS[3], epsilon="0.5")
     planned = curator._plan("ana", question, salt=curator._salt)
     name = planned.tables[1].name
-    curator.ledger.charge(Request("ana", name, "1", planned.event, question.text(), f"key half {name}"))
+    curator.ledger.charge(ChargeRequest("ana", name, "1", planned.event, question.text(), f"key half {name}"))
     with pytest.raises(SpentError, match="HB901"):
         session.query(KINDS[3], epsilon="0.5", key="half")
     assert kept(session) == []

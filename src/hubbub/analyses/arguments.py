@@ -1,4 +1,4 @@
-"""Arguments of a call against what the analysis says that it takes, before it looks at them."""
+"""Check the arguments of a CALL against the type hints of the analysis."""
 
 import types
 from collections.abc import Callable, Mapping
@@ -11,8 +11,8 @@ from hubbub.core import numbers
 from hubbub.errors import ParameterError, QueryError
 
 _WORDS: Mapping[Any, str] = {
-    str: "a text in quotes",
-    int: "a whole number",
+    str: "a quoted string",
+    int: "an integer",
     bool: "TRUE or FALSE",
     Fraction: "a number",
     dict: "a map",
@@ -23,7 +23,7 @@ _WORDS: Mapping[Any, str] = {
 
 
 def check_arguments(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:
-    """Give the arguments as the function takes them, or refuse what does not fit."""
+    """Convert the arguments to the types that the function expects, or reject them."""
     hints, found = get_type_hints(function), dict[str, object]()
     for argument, value in given.items():
         hint = hints[argument]
@@ -35,7 +35,7 @@ def check_arguments(name: str, function: Callable[..., Any], given: Mapping[str,
 
 
 def _read(text: str, hint: Any) -> object:
-    """Take a text for what it stands for: a list of one, or the exact number that it shows, as '0.2' does."""
+    """Interpret a string as a list with one entry or as an exact number such as '0.2', where one is expected."""
     if fits([text], hint):
         return [text]
     with suppress(ParameterError):
@@ -45,7 +45,7 @@ def _read(text: str, hint: Any) -> object:
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Say whether a value of a call is of a kind.
+    """Return whether a value of a call matches a type hint.
 
     >>> fits(["a"], list[str]), fits("a", list[str]), fits(True, int), fits(None, int | None), fits(3, Fraction)
     (True, False, False, True, True)
@@ -67,7 +67,7 @@ def fits(value: object, hint: Any) -> bool:
 
 
 def _shown(hint: Any) -> str:
-    """Say to a person what can be written."""
+    """Describe a type hint for people."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(_shown(each) for each in inner))

@@ -33,10 +33,10 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What an analysis is planned with: declarations, a price, and the words for the engine. No data.
+    """What an analysis is planned with: declarations, a privacy cost, and the SQL dialect. No data.
 
-    delta         the most that may be used; 0 where none may
-    groups, rows  tighten what the owner lets one unit contribute, where the analyst says so
+    delta         the largest δ that may be used; 0 for none
+    groups, rows  tighter contribution bounds than the owner's, if the analyst requests them
     """
 
     tables: Mapping[str, Table]
@@ -45,19 +45,19 @@ class Setting:
     render_options: RenderOptions
     groups: int | None = None
     rows: int | None = None
-    max_cells: int = MAX_CELLS  #: values that a release may have
+    max_cells: int = MAX_CELLS  #: maximum number of values of a release
 
     def table(self, name: object) -> Table:
         """Find a private table by its name."""
         if not isinstance(name, str) or name not in self.tables:
             raise unknown_dataset(str(name), tuple(self.tables))
-        found = self.tables[name]
-        if found.unit is None:
+        table = self.tables[name]
+        if table.unit is None:
             raise QueryError("HB580", f"{name} is a public table.", "Query it with SQL; it is not protected.")
-        return found
+        return table
 
     def fits(self, rows: int, widths: Sequence[int]) -> None:
-        """Refuse a release of so many rows, of columns of so many bytes, where that is more than the owner allows."""
+        """Reject a release that is larger than the owner allows; `widths` are the bytes of each column."""
         size.refuse(rows, widths, most=self.max_cells)
 
 
@@ -116,7 +116,7 @@ class Protection:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedAnalysis(ABC):
-    """A priced analysis, ready to be charged and run. A SQL query is one, too.
+    """An analysis with its privacy cost, ready to be charged and run. A SQL query is one, too.
 
     Theorem (Programs with fixed events). Let a program draw from mechanisms M₁, …, M_k that are fixed before it starts,
     each applied to a function whose sensitivity is within what Mᵢ is calibrated to, the function chosen by what
@@ -187,8 +187,8 @@ class PreparedAnalysis(ABC):
 
 @runtime_checkable
 class Enumerable(Protocol):
-    """A priced analysis whose run draws nothing, and whose later loss can be enumerated in small."""
+    """A prepared analysis whose run samples nothing, and whose later loss can be enumerated on a small scale."""
 
     def enumerated(self, model: Mapping[str, Any]) -> tuple[str, bool]:
-        """Enumerate all neighbors of the declared relation under a released model; say whether the charge covers it."""
+        """Enumerate the loss of a released model over all neighbors; return a line and whether the charge covers it."""
         ...

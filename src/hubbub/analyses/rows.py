@@ -1,7 +1,7 @@
-"""Rows in this process: for analyses that are not made of sums. The one place where rows leave an engine.
+"""Rows in memory, for analyses that need more than sums. The only place where rows leave an engine.
 
-A minimum cut or an owner's own function needs the rows themselves. They come as a secret, in memory, on the curator's
-side, and only the output of a mechanism goes on from there; they are not written to disk, logged or sent.
+A minimum cut or a user-defined function needs the rows themselves. They are a secret in the curator's memory, and only
+the output of a mechanism is released; they are not written to disk, logged or sent.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.expressions import Col
 from hubbub.sql.relations import UNIT, Scan
 
-#: A table with more rows ends in the constant failure: it would not fit, as it would not fit an engine's memory.
+#: A table with more rows fails with the constant error, as if it did not fit into an engine's memory.
 MAX_ROWS = 5_000_000
 
 Values = NDArray[Any]
@@ -28,9 +28,9 @@ Values = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class RowData:
-    """Rows: each column as an array, and whose each row is (numbers from 0; None where each row is its own unit).
+    """Rows: each column as an array, and the unit of each row (numbers from 0; None if each row is its own unit).
 
-    Numbers and truth values are doubles, NaN for NULL; texts are objects, None for NULL; times are datetime64.
+    Numbers and booleans are doubles, NaN for NULL; text is an object array, None for NULL; times are datetime64.
     """
 
     columns: Mapping[str, Values]
@@ -38,24 +38,24 @@ class RowData:
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return next((len(each) for each in self.columns.values()), 0)
 
     def ordered(self) -> "RowData":
-        """Put the rows in the order of their values: engines give them in any, and one row more may change it."""
+        """Sort the rows by their values: engines return them in any order, which another row may change."""
         keys = [rank for values in self.columns.values() for rank in _ranks(values)]
         order = np.lexsort(keys)
         owners = None if self.owners is None else self.owners[order]
         return RowData({name: values[order] for name, values in self.columns.items()}, owners)
 
     def only(self, kept: NDArray[np.bool_]) -> dict[str, Values]:
-        """Give the columns of some rows."""
+        """Give the columns of the selected rows."""
         return {name: values[kept] for name, values in self.columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a table, declared columns alone, with the declared facts made true by the scan."""
+    """The rows of a table: declared columns only, clamped to their declarations by the scan."""
 
     table: Table
     columns: tuple[Column, ...]
@@ -63,14 +63,14 @@ class Rows:
 
     @property
     def sql(self) -> str:
-        """The text for the engine."""
+        """The SQL for the engine."""
         dialect = self.render_options.dialect
         columns = tuple(Col(f"v{i}", each.kind) for i, each in enumerate(self.columns))
         scan = Scan(self.table, columns, tuple(each.name for each in self.columns))
         return f"SELECT * FROM ({render.relation(scan, dialect)}) AS e LIMIT {MAX_ROWS + 1}"  # noqa: S608 - rendered
 
     def take(self, found: Arrays) -> RowData:
-        """Read what the engine gave."""
+        """Read the result of the engine."""
         columns = {each.name: _plain(found[f"v{i}"], each.kind) for i, each in enumerate(self.columns)}
         if len(found["v0"]) > MAX_ROWS:
             raise RunError
@@ -81,7 +81,7 @@ class Rows:
 
 
 def numbered(values: Values) -> NDArray[np.int64]:
-    r"""Number values in their order, two of them alike exactly where the SQL of every engine calls them equal.
+    r"""Number values in their order; equal numbers mean exactly what SQL calls equal on every engine.
 
     Theorem (One owner everywhere). Rows of one owner in SQL (sums, counts, bounds on rows) have one number here, and
     rows of two owners have two: a unit that is bounded there is one block, and one owner of edges, here.
@@ -109,7 +109,7 @@ def _plain(values: Values, kind: Kind) -> Values:
         return texts
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         return np.where(gone, np.datetime64("NaT"), data).astype("datetime64[us]")
-    # -0 and 0 are one number, of which a function shall not see which an engine kept
+    # -0 and 0 are equal, and a function must not see which one an engine kept
     return np.where(gone, np.nan, np.where(gone, 0, data).astype(np.float64)) + 0.0
 
 
@@ -121,7 +121,7 @@ def _ranks(values: Values) -> list[NDArray[Any]]:
 
 
 def column(table: Table, name: object, what: str) -> Column:
-    """Find a column that may be named, or refuse."""
+    """Find a visible column, or reject its name."""
     found = table.column(name) if isinstance(name, str) else None
     if found is None:
         known = ", ".join(each.name for each in table.columns if not each.hidden)
@@ -130,7 +130,7 @@ def column(table: Table, name: object, what: str) -> Column:
 
 
 def salted_order(codes: NDArray[np.int64], salt: str) -> NDArray[np.uint64]:
-    """Give each code a place in an order that a salt fixes and no data does: one to one on 64 bits (splitmix).
+    """Give each code a position in an order that depends on a salt only: a permutation of 64 bits (splitmix).
 
     >>> len(set(mixed(np.arange(1000), "salt").tolist()))
     1000

@@ -12,7 +12,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, Self
 
-from hubbub.accounting.calls import Charge, Remark, Request
+from hubbub.accounting.calls import Charge, ChargeRequest, Remark
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.failures import Failures
 from hubbub.accounting.ledger import Ledger
@@ -277,7 +277,7 @@ class Curator:
         if claim is not None:
             key = claim(f"{key} {tables[0].name}").removesuffix(f" {tables[0].name}")
         requests = [
-            Request(analyst, table.name, versions[table.name], planned.event, text, f"{key} {table.name}")
+            ChargeRequest(analyst, table.name, versions[table.name], planned.event, text, f"{key} {table.name}")
             for table in tables
         ]
         return self.ledger.charge_all(requests), versions

@@ -27,6 +27,8 @@ from hubbub.sql.noise import CellSelections, NoisyMeasure
 from hubbub.sql.plan import Plan
 
 FORMAT = 1
+#: The edition of the sentences in `derivation`; raise it when they are reworded. Receipts without it have the first.
+WORDING = 2
 
 
 def receipt(
@@ -48,6 +50,7 @@ def receipt(
         "relation": planned.relation.value,
         "bounds": None if planned.limits is None else {"groups": planned.limits.groups, "rows": planned.limits.rows},
         **planned.receipt(),
+        "wording": WORDING,
         "derivation": list(planned.derivation),
         "event": to_facts(planned.event),
         "charge": {"epsilon": str(planned.epsilon), "delta": str(planned.delta)},

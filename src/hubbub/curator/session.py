@@ -71,7 +71,7 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         """
         return Scope(self, epsilon=epsilon, delta=delta)
 
-    def _called(self, text: str, key: str | None, options: Options) -> Release:
+    def _run_call(self, text: str, key: str | None, options: Options) -> Release:
         return self.query(text, key=key, **options)
 
     def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:

@@ -97,8 +97,8 @@ class Charged:
 def test_an_answer_is_the_exact_integers_with_the_noise_that_was_charged(town: Opener) -> None:
     """2,000 answers at ε = 1 about a tree of weight ½, counted in quarters: the noise has a mean size of about 1.
 
-    That of 2,000 draws is within 0.12 of that of the distribution but for 1 in 10⁶ runs (its standard error is 0.022); noise of
-    half or twice the scale misses by more than 0.4.
+    That of 2,000 draws is within 0.12 of that of the distribution but for 1 in 10⁶ runs (its standard error is 0.022);
+    noise of half or twice the scale misses by more than 0.4.
     """
     table = town().describe("links")
     setting = Setting({"links": table}, Fraction(1), Fraction(0), RenderOptions("salt"))

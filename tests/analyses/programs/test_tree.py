@@ -72,7 +72,7 @@ def test_brute_force_finds_the_sensitivity_of_scores(rule: str) -> None:
 
 
 def test_distribution_of_a_level_keeps_its_loss_on_neighbors(world: World) -> None:
-    """Two leaves at once, a unit with rows in both: the exact distributions multiply, and their ratio is within the loss."""
+    """Two leaves at once, a unit with rows in both: exact distributions multiply, their ratio is within the loss."""
     things(world, 20, unit=PrivacyUnit("who", groups=2, rows=1))
     made = decision_tree(world.setting(2), table="things", columns=["shape", "color"], target="fine", depth=1)
     loss = privacy_cost(made.selection.event).pure

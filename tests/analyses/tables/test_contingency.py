@@ -123,7 +123,7 @@ def test_what_is_told_is_the_least_squares_estimate() -> None:
     sizes, variances = (2, 3), {(0, 1): 2.0, (0,): 1.0, (): 0.25}
     chance = np.random.default_rng(1)
     noisy = {axes: chance.normal(size=[sizes[i] for i in axes]) for axes in variances}
-    told = Lattice(sizes, variances).told(noisy, [(0, 1), (0,), ()])
+    told = Lattice(sizes, variances).estimate(noisy, [(0, 1), (0,), ()])
     cells = list(product(*map(range, sizes)))
     rows, seen, weights = [], [], []
     for axes, table in noisy.items():

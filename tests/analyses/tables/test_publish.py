@@ -56,7 +56,7 @@ def test_nothing_is_paid_where_the_files_could_not_be_written(home: Path) -> Non
     with hubbub.open(home / "hubbub.yaml") as h:
         h.publish(CALL, home / "out", epsilon=1)
         (before,) = (each.to_json() for each in h.budget())
-        with pytest.raises(ParameterError, match="there already"):
+        with pytest.raises(ParameterError, match="already exists"):
             h.publish(CALL, home / "out", epsilon="1.5")
         assert [each.to_json() for each in h.budget()] == [before]
         with pytest.raises(BudgetError):

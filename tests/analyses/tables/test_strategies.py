@@ -81,7 +81,7 @@ def test_replacement_under_weights_of_both_signs_needs_the_wider_bound() -> None
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_enumerated_loss_of_a_small_strategy_is_within_its_price(relation: Relation) -> None:
-    """Two bins, the bins and their total measured: the exact distribution of all three noisy sums, neighbor by neighbor."""
+    """Two bins, the bins and their total measured: the exact distribution of three noisy sums, neighbor by neighbor."""
     small = Strategy("small", np.array([[1, 0], [0, 1], [1, 1]]))
     moved = small.sensitivity(contribution=1, relation=relation)
     noise = Laplace.from_epsilon(sensitivity=moved.l1, epsilon=1)

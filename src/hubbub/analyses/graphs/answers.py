@@ -1,8 +1,8 @@
-"""Graphs as analyses: CALL min_cut(table => 'links', ends => ['a', 'b']), and its like.
+"""Graph statistics, such as CALL min_cut(table => 'links', ends => ['a', 'b']).
 
-The edges come into this process as a secret (`hubbub.analyses.rows`); exact integers are computed there, and only
-integers with noise on them go on. What is protected is one row, an edge, or the rows of one unit where the owner
-declares one; a whole node where `protects => 'node'` is said and allowed. Nodes are declared, so they are public.
+The edges are read into this process as a secret (`hubbub.analyses.rows`); exact integers are computed from them, and
+only noisy integers are released. The privacy unit is one edge (a row), the rows of a declared unit, or a node with
+`protects => 'node'`. Nodes are declared, so they are public.
 """
 
 from collections.abc import Callable
@@ -80,10 +80,10 @@ def min_cut(
 def spanning_tree(
     setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None
 ) -> GraphStatistic:
-    """Prepare the weight of the lightest spanning tree; a pair without an edge weighs as much as an edge can.
+    """Prepare the weight of the minimum spanning tree; a pair without an edge has the maximum weight.
 
-    More rows may lower the weight (a first row of a pair) or raise it (a heavier one beside it), so a replaced unit
-    moves it twice as far as one more or less does.
+    More rows may lower the weight (the first row of a pair) or raise it (a heavier row of a pair), so replacing a unit
+    changes it by up to twice as much as adding or removing one.
     """
     edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
     return _number(
@@ -98,7 +98,7 @@ def spanning_tree(
 
 
 def graph_distance(setting: Setting, *, table: str, ends: list[str], property: object) -> GraphStatistic:  # noqa: A002
-    """Prepare the number of edges that would have to come or go for a property to hold."""
+    """Prepare the number of edges that must be added or removed for a property to hold."""
     found = PROPERTIES.get(property) if isinstance(property, str) else None
     if found is None:
         raise QueryError(
@@ -137,7 +137,7 @@ def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) 
 def degree_histogram(
     setting: Setting, *, table: str, ends: list[str], most: int, protects: str = "edge"
 ) -> GraphStatistic:
-    """Prepare the numbers of nodes of each degree, up to `most`, under edge or node privacy."""
+    """Prepare the number of nodes of each degree, up to `most`, with edge or node privacy."""
     edges = edge_table(setting, table=table, ends=ends)
     bound = numbers.integer(most, "most", 1, min(10_000, edges.nodes))
     salt = setting.render_options.salt
@@ -161,10 +161,10 @@ def degree_histogram(
     else:
         raise QueryError("HB595", f"protects cannot be {protects!r}.", "Use 'edge' or 'node'.")
 
-    def shown(noisy: Numbers, half: float) -> Published:
+    def publish(noisy: Numbers, half: float) -> Published:
         return _histogram(noisy, half, edges.nodes)
 
-    return _statistic(setting, edges, "at_least", moved, compute, shown, Fraction(1), why)
+    return _statistic(setting, edges, "at_least", moved, compute, publish, Fraction(1), why)
 
 
 def _number(
@@ -218,7 +218,7 @@ def _statistic(
 
 
 def _histogram(noisy: Numbers, half: float, nodes: int) -> Published:
-    """Give degrees from 0 to the bound (its last means "or more"); the counts fall, since those of larger degree do."""
+    """Give the counts of degrees from 0 to the bound, whose count includes larger degrees."""
     fitted = np.rint(np.clip(falling(noisy), 0, nodes)).astype(np.int64)
     counts = np.r_[nodes, fitted, 0]
     low, high = (np.r_[nodes, np.clip(noisy + end, 0, nodes)] for end in (-half, half))

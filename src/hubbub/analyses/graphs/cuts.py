@@ -1,4 +1,4 @@
-"""The minimum cut: the least weight of edges that part the nodes in two."""
+"""The minimum cut of a graph."""
 
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -12,7 +12,7 @@ Numbers = NDArray[np.int64]
 
 
 def minimum_cut(graph: Graph) -> int:
-    """Give the weight of the lightest edge cut over all nodes, in steps; 0 where the graph is not connected.
+    """Give the weight of the minimum edge cut, in steps; 0 if the graph is not connected.
 
     Theorem (Minimum cut). One row of weight at most W more or less moves the minimum cut by at most W (Dwork, McSherry,
     Nissim and Smith 2006), and more rows never lower it.
@@ -41,9 +41,9 @@ def minimum_cut(graph: Graph) -> int:
 
 
 def _scan(a: Numbers, b: Numbers, weight: Numbers, total: Numbers, least: int) -> tuple[int, Numbers]:
-    """Visit all nodes, always the one that hangs on the visited ones by most; say which nodes become one.
+    """Visit all nodes, each time the one with the largest weight to the visited ones; return the nodes to merge.
 
-    A scan goes from node to node by what it has seen, so this is a loop in Python: one step an edge.
+    Each step depends on the ones before, so this is a Python loop with one step per edge.
     """
     nodes = len(total)
     order = np.argsort(np.concatenate([a, b]), kind="stable")

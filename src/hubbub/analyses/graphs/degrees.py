@@ -1,4 +1,4 @@
-"""Degrees and triangles, of graphs with bounded degrees: projections that one edge, or one node, hardly moves."""
+"""Degrees and triangles after projections to bounded degree, which one edge or node changes little."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def at_least(graph: Graph, most: int) -> Numbers:
 
 
 def projected(graph: Graph, most: int, salt: str) -> Graph:
-    """Go through the edges in an order that a salt fixes, and keep one if both its ends have fewer than `most` yet.
+    """Visit the edges in a salted order, and keep one if both its ends have fewer than `most` edges so far.
 
     Theorem (Degrees under node privacy). Let G′ be G without all edges of node x. After this projection the counts of
     nodes of degree at least 1, …, D differ by at most 2D in L1; where x has other edges instead, by at most 3D (Day, Li
@@ -40,7 +40,7 @@ def projected(graph: Graph, most: int, salt: str) -> Graph:
     """
     order = np.argsort(salted_order(graph.codes, salt))
     degrees, kept = [0] * graph.nodes, []
-    # what is kept depends on all that was kept before: a loop in Python, one step an edge
+    # each step depends on the ones before: a Python loop with one step per edge
     for place, a, b in zip(order.tolist(), graph.a[order].tolist(), graph.b[order].tolist(), strict=True):
         if degrees[a] < most and degrees[b] < most:
             degrees[a] += 1
@@ -52,7 +52,7 @@ def projected(graph: Graph, most: int, salt: str) -> Graph:
 
 
 def truncated(graph: Graph, most: int, salt: str) -> Graph:
-    """Keep an edge if it is among the first `most` edges of both its ends, in an order that a salt fixes.
+    """Keep an edge if it is among the first `most` edges of both its ends, in a salted order.
 
     Theorem (Truncation of degrees). All degrees are then at most D; and one edge more puts in at most one edge (itself)
     and takes out at most two (one at each end). (Blocki, Blum, Datta and Sheffet 2013.)
@@ -79,7 +79,7 @@ def triangles(graph: Graph) -> int:
     """
     if not graph.size:
         return 0
-    # each edge points to the end of higher degree, so no node has many edges that leave it
+    # each edge points to the end of higher degree, so no node has many outgoing edges
     rank = np.empty(graph.nodes, dtype=np.int64)
     rank[np.argsort(graph.degrees(), kind="stable")] = np.arange(graph.nodes)
     one, other = rank[graph.a], rank[graph.b]
@@ -88,7 +88,7 @@ def triangles(graph: Graph) -> int:
     low, high = low[order], high[order]
     codes = low * graph.nodes + high
     starts = np.searchsorted(low, np.arange(graph.nodes + 1))
-    # for each edge, all later edges that leave the same node: pairs whose other ends may be joined
+    # for each edge, all later edges that leave the same node: pairs whose other ends may be connected
     many = starts[low + 1] - np.arange(graph.size) - 1
     total, begin = 0, 0
     sums = np.cumsum(many)
@@ -103,12 +103,12 @@ def triangles(graph: Graph) -> int:
     return total
 
 
-#: Pairs of edges looked at together: what bounds the memory.
+#: Pairs of edges that are checked at once, which bounds the memory.
 _AT_ONCE = 10_000_000
 
 
 def falling(noisy: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the falling sequence that is nearest in squares: pool neighbors that rise until none does.
+    """Give the nearest non-increasing sequence in least squares (pool adjacent violators).
 
     >>> falling(np.array([5, 7, 3])).tolist()
     [6.0, 6.0, 3.0]

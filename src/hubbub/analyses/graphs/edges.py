@@ -1,8 +1,8 @@
-"""A table of edges as a weighted graph: declared nodes, one weight a pair, each row a weight between 0 and a bound.
+"""A table of edges as a weighted graph with declared nodes.
 
-The nodes are public: they are what the owner declares for the two columns of ends. A pair of nodes has the largest
-weight of its rows, and none where it has no row; direction and loops are left out. So one row more or less changes the
-weight of one pair, from or to something in [0, W], and another row in its place changes two pairs.
+The nodes are public: they are the declared values of the two columns of ends. A pair of nodes has the largest weight of
+its rows; direction and loops are ignored. So adding or removing one row changes the weight of one pair within [0, W],
+and replacing a row changes two pairs.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """How many pairs have an edge."""
+        """The number of edges."""
         return len(self.a)
 
     @property
@@ -72,9 +72,9 @@ def graph(nodes: int, first: Numbers, second: Numbers, weight: Numbers) -> Graph
 class EdgeTable:
     """How a table is read as a graph.
 
-    names   the nodes' names in order; None where they are the whole numbers from `first`
-    step    what a weight is counted in; `most` is the largest weight in steps
-    rows    how many rows of one unit count; 1 where the row is the unit
+    names   the nodes' names in order; None if they are the integers from `first`
+    step    the unit of weights; `most` is the largest weight in steps
+    rows    how many rows of one unit count; 1 if the row is the unit
     """
 
     table: Table
@@ -100,7 +100,7 @@ class EdgeTable:
         return Protection((self.table,), self.table.relation, limits)
 
     def sensitivity(self, per_edge: int, *, one_way: bool) -> int:
-        """Say how far a unit moves a function that one row more or less moves by at most `per_edge`, in L1.
+        """Give the L1 sensitivity to one unit of a function that one row changes by at most `per_edge`.
 
         Theorem (Edge sensitivity). Let one row more or less move f by at most s, and a unit own at most k rows. Then a
         unit more or less moves f by at most k·s, and another unit in its place by at most 2·k·s; where more rows never
@@ -113,20 +113,20 @@ class EdgeTable:
         return numbers.sensitivity(per_edge * self.rows * (1 if alike else 2))
 
     def graph(self, found: Arrays) -> Graph:
-        """Make the graph of what the engine gave; at most so many rows of each unit, chosen by its own rows alone."""
+        """Make the graph of the engine's rows; of each unit at most `rows` count, chosen by its own rows only."""
         rows = self.read.take(found)
         first, second = (self._codes(rows, end) for end in self.ends)
         weight = self._weights(rows)
         there = (first >= 0) & (second >= 0) & (weight >= 0) & (first != second)
         if rows.owners is not None:
-            # equal rows of a unit are one edge, so a tie is between rows that do not differ
+            # equal rows of a unit are one edge, so ties are between identical rows
             code = (np.minimum(first, second) * self.nodes + np.maximum(first, second)) * (self.most + 1) + weight
             place = salted_order(np.where(there, code, -1), self.read.render_options.salt)
             there[there] = first_of_each(rows.owners[there], place[there], self.rows)
         return graph(self.nodes, first[there], second[there], weight[there])
 
     def _codes(self, rows: RowData, end: Column) -> Numbers:
-        """Number the ends; −1 where a row has none that is declared."""
+        """Number the ends; −1 for a value that is not declared."""
         values = rows.columns[end.name]
         if self.names is None:
             whole = np.isfinite(values) & (values == np.floor(values))
@@ -139,13 +139,13 @@ class EdgeTable:
         if self.weight is None:
             return np.ones(len(rows.columns[self.ends[0].name]), dtype=np.int64)
         values = rows.columns[self.weight.name]
-        # row by row, so that rounding and clamping depend on no other row
+        # row by row, so that rounding and clamping do not depend on other rows
         steps = np.clip(np.rint(np.nan_to_num(values) / float(self.step)), 0, self.most).astype(np.int64)
         return np.where(np.isnan(values), -1, steps)
 
 
 def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = None, step: Any = None) -> EdgeTable:
-    """Read the declarations of a table of edges, or refuse."""
+    """Read the declarations of a table of edges, or reject it."""
     found = setting.table(table)
     if not isinstance(ends, list | tuple) or len(ends) != 2 or ends[0] == ends[1]:
         raise QueryError("HB595", "ends must list two columns.", "Use ends => ['from', 'to'].")
@@ -175,7 +175,7 @@ def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = N
 
 
 def _nodes(end: Column) -> tuple[int, int, tuple[str, ...] | None]:
-    """Give the number of declared nodes, the first of them, and their names where they are texts."""
+    """Give the number of declared nodes, the first of them, and their names if they are text."""
     if end.kind is Kind.TEXT and end.values is not None:
         names = tuple(str(value) for value in end.values)
         size, first = len(names), 0

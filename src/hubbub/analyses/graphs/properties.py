@@ -1,4 +1,4 @@
-"""How far a graph is from a property: how many edges would have to come or go."""
+"""The distance of a graph from a property: the number of edges to add or remove."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hubbub.analyses.graphs.trees import forest
 from hubbub.core import numbers
 from hubbub.errors import QueryError
 
-#: The most graphs that a checker is asked about before a distance is known.
+#: The maximum number of graphs that are checked for one distance.
 MAX_CHECKS = 2_000_000
 
 Pair = tuple[int, int]
@@ -22,7 +22,7 @@ Checker = Callable[[frozenset[Pair]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property with its distance; `one_way` says that more edges never bring a graph nearer, or never further."""
+    """A property with its distance; `one_way` means that the distance is monotone in the edges."""
 
     means: str
     distance: Callable[[Graph], int]
@@ -37,14 +37,14 @@ def _unweighted(graph: Graph) -> Graph:
     return Graph(graph.nodes, graph.a, graph.b, np.ones(graph.size, dtype=np.int64))
 
 
-#: The properties that a text can name. Each distance is exact.
+#: The properties that a CALL can name. Each distance is exact.
 #:
-#: connected      one edge joins two parts
+#: connected      one edge connects two components
 #: disconnected   the minimum cut
-#: acyclic        every edge beyond a spanning forest closes a circle
-#: tree           join all parts, and take out what closes a circle
-#: empty, complete   take out, or put in, all that is there, or is not
-#: even           flipping a pair mends two nodes of odd degree, and their number is even
+#: acyclic        every edge beyond a spanning forest closes a cycle
+#: tree           connect all components, and remove what closes a cycle
+#: empty, complete   remove, or add, all edges
+#: even           changing a pair fixes two nodes of odd degree, and their number is even
 PROPERTIES: Mapping[str, Property] = {
     "connected": Property("every node reaches every other", lambda g: _parts(g) - 1, one_way=True),
     "disconnected": Property("some node does not reach another", lambda g: minimum_cut(_unweighted(g)), one_way=True),
@@ -58,7 +58,7 @@ PROPERTIES: Mapping[str, Property] = {
 
 @dataclass(frozen=True)
 class DistanceFrom:
-    """The distance of a graph from a property that a function checks, for an owner's own release.
+    """The distance of a graph from a property that a function checks, for a user-defined release.
 
     Theorem (Distance from a property). For any set S of datasets, the number of entries of x that must change to reach
     S moves by at most 1 when one entry changes (Dwork, McSherry, Nissim and Smith 2006); so does the lesser of it and a
@@ -90,7 +90,7 @@ class DistanceFrom:
             )
 
     def __call__(self, edges: frozenset[Pair]) -> int:
-        """Give the distance of a graph, or `most` where it is farther."""
+        """Give the distance of a graph, or `most` if it is larger."""
         pairs = list(combinations(range(self.nodes), 2))
         for changes in range(self.most):
             if any(self.checker(edges.symmetric_difference(flipped)) for flipped in combinations(pairs, changes)):
@@ -99,7 +99,7 @@ class DistanceFrom:
 
 
 def pairs_of(nodes: int, first: object, second: object) -> frozenset[Pair]:
-    """Make the pairs of a graph from two columns of whole numbers from 0; what is not a node is left out.
+    """Make the pairs of a graph from two columns of integers from 0; values that are not nodes are ignored.
 
     >>> sorted(pairs_of(3, [0, 1, 2, 7], [1, 0, 1, 0]))
     [(0, 1), (1, 2)]

@@ -1,4 +1,4 @@
-"""Spanning forests: how many parts a graph has, and the weight of the lightest tree."""
+"""Minimum spanning forests and trees."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,10 @@ Numbers = NDArray[np.int64]
 
 
 def forest(graph: Graph) -> tuple[int, int]:
-    """Give the weight of the lightest spanning forest, in steps, and the number of connected parts.
+    """Give the weight of the minimum spanning forest, in steps, and the number of connected components.
 
-    Each round joins every part to another by its lightest edge (Borůvka), so there are few rounds; edges of one weight
-    are told apart by their place, which does not change the weight of the forest.
+    Each round connects every component to another by its lightest edge (Borůvka), so there are few rounds; ties are
+    broken by position, which does not change the weight of the forest.
     """
     part: Numbers = np.arange(graph.nodes, dtype=np.int64)
     order = np.argsort(graph.weight, kind="stable")
@@ -33,10 +33,10 @@ def forest(graph: Graph) -> tuple[int, int]:
 
 
 def _joined(part: Numbers, joining: Numbers, to: Numbers) -> Numbers:
-    """Let each part follow the one that it joins, until all that hang together have one name."""
+    """Give all connected components one number: let each component follow the one that it joins."""
     parent = np.arange(len(part), dtype=np.int64)
     parent[joining] = to
-    # two parts that chose one edge point at each other; the order of edges allows no longer circle
+    # two components that chose one edge point at each other; the order of edges allows no longer cycle
     both = (parent[parent] == np.arange(len(part))) & (np.arange(len(part)) < parent)
     parent[both] = np.flatnonzero(both)
     while not np.array_equal(parent, parent[parent]):
@@ -45,7 +45,7 @@ def _joined(part: Numbers, joining: Numbers, to: Numbers) -> Numbers:
 
 
 def tree_weight(graph: Graph, most: int) -> int:
-    """Give the weight of the lightest spanning tree where a pair without an edge weighs as much as an edge can.
+    """Give the weight of the minimum spanning tree, where a pair without an edge has the maximum weight.
 
     Theorem (Spanning tree). With weights in [0, W], and W for a pair that has no row, one row more or less moves the
     weight of the lightest spanning tree by at most W (Dwork, McSherry, Nissim and Smith 2006), and another row in its

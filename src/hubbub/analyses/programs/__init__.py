@@ -1,1 +1,1 @@
-"""Private programs over the curator, from noisy sums only: k-means, PCA, regression, trees, itemsets, hyperplanes."""
+"""Machine learning from noisy sums: k-means, PCA, regression, decision trees, itemsets, hyperplanes."""

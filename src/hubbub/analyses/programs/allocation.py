@@ -20,7 +20,7 @@ _MAX_SCALE = Fraction(10**11)
 
 @dataclass(frozen=True, slots=True)
 class NoiseRequest:
-    """One noise: the sensitivity it covers, the share of the budget that all its draws get, and how often it is drawn."""
+    """One noise: its sensitivity, the share of the budget for all its draws, and how often it is drawn."""
 
     sensitivity: Sensitivity
     share: float

@@ -1,4 +1,4 @@
-"""A hyperplane that tells two classes apart, chosen by the exponential mechanism from a finite grid of hyperplanes."""
+"""A hyperplane that separates two classes, selected by the exponential mechanism from a finite grid."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,12 +42,12 @@ Integers = NDArray[np.int64]
 
 MAX_CELLS = 1 << 16
 MAX_CANDIDATES = 1 << 20
-_TOLD = Fraction(1, 10)  #: of the price, for how many rows are on the right side
+_ACCURACY = Fraction(1, 10)  #: share of ε for the number of correctly classified rows
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The hyperplanes {g : w·g = t}: w whole vectors without a common factor, g the middles of cells, t whole."""
+    """The hyperplanes {g : w·g = t}: w integer vectors without common factor, g centers of cells, t integer."""
 
     dimensions: int
     bins: int
@@ -55,28 +55,28 @@ class Grid:
 
     @property
     def middles(self) -> Integers:
-        """The middles of all cells in whole numbers, 1 − bins to bins − 1 in steps of 2, the last running fastest."""
+        """The centers of all cells as integers, 1 − bins to bins − 1 in steps of 2, the last varying fastest."""
         side = range(1 - self.bins, self.bins, 2)
         return np.array(list(product(side, repeat=self.dimensions)), dtype=np.int64)
 
     @property
     def directions(self) -> Integers:
-        """Every w that is no multiple of another, each with its opposite."""
+        """Every w that is not a multiple of another, and its opposite."""
         every = product(range(-self.slopes, self.slopes + 1), repeat=self.dimensions)
         return np.array([each for each in every if gcd(*each) == 1], dtype=np.int64)
 
     @property
     def offsets(self) -> Integers:
-        """Every t that can matter: w·g has one parity for each w, so every second number will do."""
+        """Every t that can matter: w·g has one parity for each w, so every second integer suffices."""
         most = self.slopes * self.dimensions * (self.bins - 1)
         return np.arange(-most - 1, most + 1, 2, dtype=np.int64)
 
     def scores(self, negative: Integers, positive: Integers) -> Integers:
-        """Count, for every (w, t), the rows on the right side: positive where w·g > t, negative where w·g ≤ t."""
+        """Count the correctly classified rows for every (w, t): positive if w·g > t, negative if w·g ≤ t."""
         places, offsets = self.directions @ self.middles.T, self.offsets
         size = len(offsets)
         out = np.empty((len(places), size), dtype=np.int64)
-        for row, place in enumerate(places):  # one step for each direction, not for each row of the data
+        for row, place in enumerate(places):  # one step per direction, not per row of the data
             at = np.searchsorted(offsets, place)
             below = [np.bincount(at, weights=each, minlength=size) for each in (negative, positive)]
             low, high = (np.cumsum(each)[:size].astype(np.int64) for each in below)
@@ -86,7 +86,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class HyperplaneAnalysis(PreparedAnalysis):
-    """A choice among hyperplanes, prepared."""
+    """A prepared selection of a hyperplane."""
 
     inputs: ProgramInput
     box: Box
@@ -97,7 +97,7 @@ class HyperplaneAnalysis(PreparedAnalysis):
     told: Laplace
 
     def run(self, run: Run) -> Published:
-        """Count rows in the cells of the grid, score every hyperplane exactly, choose one, and say how good it is."""
+        """Count rows in the cells of the grid, score every hyperplane, select one, and measure its accuracy."""
         bins = range(self.grid.bins)
         keys = [(_bucket(self, name), tuple(bins)) for name in self.box.names]
         sides = call("case", equals(self.target, self.classes[1]), whole(1), whole(0))
@@ -151,7 +151,7 @@ def hyperplane(
     bins: int = 16,
     slopes: int = 3,
 ) -> HyperplaneAnalysis:
-    """Prepare the choice of a hyperplane.
+    """Prepare the selection of a hyperplane.
 
     Theorem (Private hyperplane). Let u(w, t) be the number of rows that the hyperplane w·g = t has on the right side,
     g the middle of a row's cell. A unit of at most G·r rows moves every u by at most G·r, all in one direction where it
@@ -173,7 +173,7 @@ def hyperplane(
         raise QueryError("HB545", "The grid has too many hyperplanes.", "Use fewer columns, bins or slopes.")
     contribution = inputs.contribution_bounds(2 * bins**grid.dimensions)
     moved = contribution.touched * contribution.rows
-    told = floor_to(setting.epsilon * _TOLD, 24)
+    told = floor_to(setting.epsilon * _ACCURACY, 24)
     choice = Exponential.from_epsilon(
         candidates=len(grid.directions) * len(grid.offsets),
         sensitivity=moved,
@@ -211,7 +211,7 @@ def hyperplane(
 
 @dataclass(frozen=True, slots=True)
 class Hyperplane:
-    """A published hyperplane."""
+    """The model of a published hyperplane."""
 
     columns: tuple[str, ...]
     classes: tuple[bool | int | float | str, ...]
@@ -236,11 +236,11 @@ class Hyperplane:
         )
 
     def decision_function(self, rows: Floats) -> Floats:
-        """Give w·g − t of each row, g being the middle of its cell."""
+        """Give w·g − t of each row, where g is the center of its cell."""
         scaled = (np.asarray(rows, dtype=float) - self.centre) / self.half
         cell = np.clip(np.floor((scaled + 1) / 2 * self.bins), 0, self.bins - 1)
         return np.asarray((2 * cell - self.bins + 1) @ self.direction - self.offset)
 
     def predict(self, rows: Floats) -> NDArray[np.object_]:
-        """Give the class of the side that each row is on."""
+        """Give the predicted class of each row."""
         return np.asarray(np.array(self.classes, dtype=object)[(self.decision_function(rows) > 0).astype(int)])

@@ -1,4 +1,4 @@
-"""What every program stands on: complete rows of chosen columns, what one unit may contribute, integers over cells."""
+"""The input of a program: complete rows of chosen columns, contribution bounds, and exact sums over cells."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ MAX_COLUMNS = 64
 
 @dataclass(frozen=True, slots=True)
 class ProgramInput:
-    """The rows of one table in which all chosen columns are there, and how far one unit reaches in them."""
+    """The rows of one table in which no chosen column is NULL, with their contribution bounds."""
 
     table: Table
     columns: tuple[Col, ...]
@@ -38,7 +38,7 @@ class ProgramInput:
 
     @property
     def relation(self) -> Relation:
-        """What neighbors are."""
+        """Which datasets are neighbors."""
         return self.table.relation
 
     @property
@@ -47,22 +47,22 @@ class ProgramInput:
         return Protection((self.table,), self.relation, self.limits)
 
     def contribution_bounds(self, cells: int) -> UnitContribution:
-        """Say how many of so many cells a unit touches, and with how many rows in each."""
+        """Bound in how many of the cells a unit has rows, and how many rows in each."""
         if self.limits is None:
             return UnitContribution(cells, 1, 1)
         return UnitContribution(cells, min(self.limits.groups, cells), self.limits.rows)
 
     def column(self, name: str) -> Col:
-        """Find a chosen column by its own name."""
+        """Find a chosen column by its name."""
         return self.columns[self.names.index(name)]
 
     def integers(self, run: Run, rows: Rel, cells: Cells, measures: Sequence[Additive]) -> Secret[NDArray[np.int64]]:
-        """Ask for all measures over all cells in one query: exact integers (measure, cell), for a mechanism alone."""
+        """Compute all measures over all cells in one query: exact integers (measure, cell), as a secret."""
         text = bounding.sums(rows, cells, measures, limits=self.limits, options=self.render_options)
         return Secret(run.ask(text).through(lambda table: _scattered(table, len(measures), cells.size)))
 
     def lines(self) -> list[str]:
-        """Say it for people."""
+        """Give the first lines of the derivation."""
         verb = "added or removed" if self.relation is Relation.ADD_REMOVE else "replaced by another"
         scan = f"scan {self.table.name}: rows in which {', '.join(self.names)} are all there, clamped into their bounds"
         if self.limits is None:
@@ -72,7 +72,7 @@ class ProgramInput:
 
 
 def program_input(setting: Setting, table: object, columns: Sequence[object]) -> ProgramInput:
-    """Choose columns of a private table; rows in which one of them is NULL are left out."""
+    """Choose columns of a private table; rows in which one of them is NULL are ignored."""
     found = setting.table(table)
     names = tuple(_column(found, name).name for name in columns)
     if not 1 <= len(names) <= MAX_COLUMNS or len(set(names)) < len(names):
@@ -87,7 +87,7 @@ def program_input(setting: Setting, table: object, columns: Sequence[object]) ->
 
 
 def limits(setting: Setting, table: Table) -> ContributionBounds | None:
-    """Give what one unit may contribute: the owner's bounds, tightened where the analyst says so."""
+    """Give the contribution bounds: the owner's, or tighter ones if the analyst requests them."""
     unit = table.unit
     if unit is None or unit.column is None:
         return None
@@ -107,7 +107,7 @@ def _column(table: Table, name: object) -> Column:
 
 
 def column_bounds(inputs: ProgramInput, name: str) -> Bounds:
-    """Give the declared bounds of a numeric column, or refuse."""
+    """Give the declared bounds of a numeric column, or reject it."""
     col = inputs.column(name)
     bounds = facts(col).bounds if col.kind.numeric else None
     if bounds is None or not bounds.low < bounds.high or bounds.high - bounds.low >= 1 << 52:
@@ -118,7 +118,7 @@ def column_bounds(inputs: ProgramInput, name: str) -> Bounds:
 
 
 def column_values(inputs: ProgramInput, name: str) -> tuple[Value, ...]:
-    """Give the declared values of a column, or refuse."""
+    """Give the declared values of a column, or reject it."""
     col = inputs.column(name)
     values = (False, True) if col.kind is Kind.BOOLEAN else facts(col).values
     if not values:
@@ -127,25 +127,25 @@ def column_values(inputs: ProgramInput, name: str) -> tuple[Value, ...]:
 
 
 def call(function: str, *args: Expr) -> FunctionCall:
-    """Apply a function of the allow-list."""
+    """Apply a function of the SQL allow-list."""
     made = build(function, args)
     if made is None:
-        raise AssertionError(f"{function} does not take these")
+        raise AssertionError(f"{function} does not accept these arguments")
     return made
 
 
 def real(value: float | Fraction) -> Literal:
-    """Write a number that is public: a constant, or made of noisy answers."""
+    """Write a public real number: a constant, or one computed from noisy answers."""
     return Literal(Fraction(value), Kind.REAL)
 
 
 def whole(value: int) -> Literal:
-    """Write a whole number."""
+    """Write an integer."""
     return Literal(value, Kind.INTEGER)
 
 
 def equals(col: Col, value: Value) -> FunctionCall:
-    """Test a column for one of its values."""
+    """Test whether a column has a value."""
     return call("eq", col, Literal(value, col.kind))
 
 
@@ -158,7 +158,7 @@ def added(terms: Sequence[Expr]) -> Expr:
 
 
 def one_cell() -> Cells:
-    """Give the cell that all rows are in."""
+    """Give the single cell of all rows."""
     return Cells((), ())
 
 
@@ -168,7 +168,7 @@ def numbered_cells(expr: Expr, count: int) -> Cells:
 
 
 def value_cells(*keys: tuple[Expr, tuple[Value, ...]]) -> Cells:
-    """Give the cells of some expressions over these values of each, the last running fastest."""
+    """Give the cells of several expressions over the values of each, the last varying fastest."""
     return Cells(
         tuple(range(len(keys))),
         tuple(Domain(Key(f"key{j}", expr), values) for j, (expr, values) in enumerate(keys)),

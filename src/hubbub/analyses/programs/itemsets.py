@@ -1,8 +1,8 @@
-"""Frequent itemsets and association rules from noisy counts, level by level as Apriori does.
+"""Frequent itemsets and association rules from noisy counts, level by level as in Apriori.
 
-A basket is a row, and its items are flags that are true and columns that have one of their declared values; or it is
-all rows of one unit, and its items are the different values of one column. Each level is one query: how many baskets
-hold each candidate. Which candidates come next follows from noisy counts alone.
+A basket is a row, whose items are its true flags and the values of its columns; or it is all rows of one unit, whose
+items are the distinct values of one column. Each level is one query that counts the baskets with each candidate. The
+next candidates follow from noisy counts only.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,12 +35,12 @@ from hubbub.sql.relations import PerUnit, UnitAggregate
 MAX_ITEMS = 256
 MAX_CANDIDATES = 1024
 
-Itemset = tuple[int, ...]  #: places in the list of items, rising
+Itemset = tuple[int, ...]  #: positions in the list of items, increasing
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that a basket may hold; items of one column exclude each other where a basket is a row."""
+    """An item; if a basket is a row, items of one column exclude each other."""
 
     name: str
     column: str
@@ -49,7 +49,7 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemsetsAnalysis(PreparedAnalysis):
-    """Itemsets, prepared: the noise of each level is fixed, its candidates are not."""
+    """Prepared itemsets: the noise of each level is fixed, its candidates are not."""
 
     inputs: ProgramInput
     items: tuple[Item, ...]
@@ -59,7 +59,7 @@ class ItemsetsAnalysis(PreparedAnalysis):
     allocation: BudgetAllocation
 
     def run(self, run: Run) -> Published:
-        """Count single items, then those sets all of whose parts are frequent, as far as noisy counts say."""
+        """Count single items, then the sets whose subsets are all frequent by their noisy counts."""
         levels = self.allocation.noises
         singles: list[Itemset] = [(place,) for place in range(len(self.items))]
         counts = self._counted(run, [(), *singles], levels[0])
@@ -69,7 +69,7 @@ class ItemsetsAnalysis(PreparedAnalysis):
         for level, noise in enumerate(levels[1:], 2):
             run.progress((level - 1) / len(levels), f"level {level} of {len(levels)}")
             wanted = self._next(last)
-            # also without a candidate: what is asked and drawn is fixed but for the sets themselves
+            # also without a candidate: the number of queries and draws is fixed
             counted = self._counted(run, wanted or [()], noise)
             last = {each: count for each, count in counted.items() if each and count >= self.support * rows}
             found |= {each: (count, noise) for each, count in last.items()}
@@ -87,7 +87,7 @@ class ItemsetsAnalysis(PreparedAnalysis):
         return None if not tests else tests[0] if len(tests) == 1 else call("and", *tests)
 
     def _next(self, last: Mapping[Itemset, float]) -> list[Itemset]:
-        """Give the sets of one item more all of whose parts are frequent; the most frequent by their rarest part."""
+        """Give the sets with one more item whose subsets are all frequent, the largest minimum count first."""
         joined: dict[Itemset, float] = {}
         for one, other in combinations(sorted(last), 2):
             if one[:-1] != other[:-1] or (self.exclusive and self._same(one[-1], other[-1])):
@@ -131,7 +131,7 @@ def frequent_itemsets(
     size: int = 3,
     candidates: int = 100,
 ) -> ItemsetsAnalysis:
-    """Prepare frequent itemsets, from which association rules follow.
+    """Prepare frequent itemsets and their association rules.
 
     Theorem (Itemsets from noisy counts). A basket changes each count by 0 or 1. So a level of m candidates moves by at
     most m·r in L1, and √m·r in L2, where a unit has r baskets at most. A basket with one item of each of c columns
@@ -143,10 +143,10 @@ def frequent_itemsets(
     Tested   tests/analyses/programs/test_itemsets.py::test_counts_of_neighbors_are_within_the_sensitivities
              tests/analyses/programs/test_itemsets.py::test_what_is_drawn_is_what_is_charged
 
-    columns, item  what a basket holds: columns of a row, or the values of one column over all rows of a unit
-    support        which share of baskets a frequent set is in
-    size           largest number of items in a set
-    candidates     at most so many sets are counted at each level after the first
+    columns, item  the items of a basket: columns of a row, or the values of one column over all rows of a unit
+    support        minimum share of baskets that contain a frequent set
+    size           maximum number of items in a set
+    candidates     maximum number of sets that are counted at each level after the first
     """
     support = numbers.in_range(support, "support", Fraction(1, 10**6), Fraction(1))
     size = numbers.integer(size, "size", 1, 6)
@@ -160,7 +160,7 @@ def frequent_itemsets(
         )
     contribution = inputs.contribution_bounds(1)
     first = len(inputs.names) + 1 if columns is not None else len(items) + 1
-    # of a row's columns each has one value, so a row holds one set of k items for each k columns
+    # each column of a row has one value, so a row contains one set of k items for every k columns
     held = len(inputs.names) if columns is not None else len(items)
     counts = [first, *(min(candidates, max(1, comb(held, level))) for level in range(2, size + 1))]
     needs = [NoiseRequest(over_cells(most, most, contribution, inputs.relation), 1 / size) for most in counts]
@@ -205,7 +205,7 @@ def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[Prog
 
 
 def _of_units(setting: Setting, table: str, item: str | None) -> tuple[ProgramInput, tuple[Item, ...]]:
-    """Make one row of all rows of a unit: a flag for each value."""
+    """Combine all rows of a unit into one row with a flag for each value."""
     inputs = program_input(setting, table, [item])
     if inputs.limits is None:
         raise QueryError(
@@ -231,7 +231,7 @@ def _of_units(setting: Setting, table: str, item: str | None) -> tuple[ProgramIn
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """If a basket holds these, it holds those: how often, how sure, and how much more often than by chance."""
+    """An association rule with its support, confidence and lift."""
 
     if_: tuple[str, ...]
     then: tuple[str, ...]
@@ -242,7 +242,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Itemsets:
-    """Published itemsets, and the rules that follow from them."""
+    """The model of published itemsets, with their association rules."""
 
     rows: float
     counts: Mapping[frozenset[str], float]
@@ -255,7 +255,7 @@ class Itemsets:
         return cls(model["rows"], {frozenset(each["items"]): each["count"] for each in sets})
 
     def rules(self, confidence: float = 0.5) -> list[Rule]:
-        """List the rules of at least this confidence, the surest first. Free: made of published counts."""
+        """List the rules of at least this confidence, the largest first. Free: computed from published counts."""
         found = []
         for items, count in self.counts.items():
             for size in range(1, len(items)):

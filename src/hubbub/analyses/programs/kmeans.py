@@ -1,10 +1,10 @@
-"""k-means from noisy sums: each round asks for the number of rows and the sum of vectors in every cell, in one query.
+"""k-means from noisy sums: each round is one query for the number of rows and the sum of vectors in every cell.
 
-classic   the k-means of private programming (Dwork 2011): coordinates in [−1, 1], so a row moves counts and sums by
-          d + 1 in all; N rounds with Laplace noise of (d + 1)·N/ε, or, where the rounds are not known beforehand,
-          ε/2, ε/4, … for one after the other. (Printed as (d + 1)(ε/2), which is upside down.) Starts evenly spread.
-moments   first the mean and covariance of all rows; a k-means of a crowd drawn from that normal distribution is the start, and
-          rows are taken from that mean, pulled back to the spread found: a few rounds with much less noise.
+classic   the k-means of private programming (Dwork 2011): coordinates in [−1, 1], so a row changes counts and sums by
+          d + 1 in total; N rounds with Laplace noise of (d + 1)·N/ε, or, if the number of rounds is unknown, ε/2, ε/4,
+          … for one after the other. (The paper prints (d + 1)(ε/2), which is inverted.) The start is evenly spread.
+moments   first the mean and covariance of all rows; the start is a k-means of points simulated from that normal
+          distribution, and rows are clipped around that mean: a few rounds with much less noise.
 """
 
 from collections.abc import Sequence
@@ -38,19 +38,19 @@ from hubbub.sql.noise_budget import AdditiveNoise
 from hubbub.sql.relations import Project, Rel
 
 MAX_CENTRES = 1024
-MAX_TERMS = 1 << 14  #: centres times columns: the text of a round grows with it
+MAX_TERMS = 1 << 14  #: centers times columns, which the size of a round's SQL grows with
 MAX_ROUNDS = 50
-ROUNDS = 5  #: of the variant with moments
-HALVINGS = 8  #: later rounds would have noise beyond any use
+ROUNDS = 5  #: default of the variant with moments
+HALVINGS = 8  #: later rounds would be almost entirely noise
 
-_START = 0.06  #: for where the rows lie, and as much for their covariance
-_MOVED = 0.01  #: how far, squared and in radii, a centre is thought to move in a round
-_CROWD = 20_000
+_START = 0.06  #: share of the budget for the location of the rows, and again for their covariance
+_MOVED = 0.01  #: assumed squared movement of a center in a round, in radii
+_POINTS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassicKMeans(PreparedAnalysis):
-    """k-means, prepared: the noises of each round are fixed, the cells that it asks about are not."""
+    """Prepared classic k-means: the noise of each round is fixed, its cells are not."""
 
     inputs: ProgramInput
     box: Box
@@ -59,7 +59,7 @@ class ClassicKMeans(PreparedAnalysis):
     halving: bool
 
     def run(self, run: Run) -> Published:
-        """Start evenly spread and move centres to noisy means; by halving, while they move by more than the noise."""
+        """Start evenly spread and move centers to noisy means; by halving, while they move by more than the noise."""
         size = len(self.box.names)
         centres = _spread(self.k, size, _generator(run))
         counts, halves = np.zeros(self.k), np.zeros(self.k)
@@ -71,22 +71,22 @@ class ClassicKMeans(PreparedAnalysis):
             moved = np.where(held[:, None], sums / np.maximum(counts, 1.0)[:, None], centres)
             step = float(np.mean((moved - centres) ** 2))
             centres, halves = np.clip(moved, -1.0, 1.0), Z95 * error
-            self._tell(run, place)
+            self._report(run, place)
             if self.halving and held.any() and step < 4 * float(np.mean(error[held] ** 2)):
                 break  # the next round's noise has four times this variance
         for later in range(place + 1, len(self.rounds)):
-            self._tell(run, later)  # the steps that show follow from the call, however early the rounds end
+            self._report(run, later)  # the visible steps follow from the call only, however early the rounds end
         return publish_centers(
             self.box, centres, counts, Z95 * standard_deviation(noises[0]), np.outer(halves, self.box.widths)
         )
 
-    def _tell(self, run: Run, place: int) -> None:
+    def _report(self, run: Run, place: int) -> None:
         run.progress((place + 1) / len(self.rounds), f"round {place + 1} of {len(self.rounds)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsKMeans(PreparedAnalysis):
-    """k-means with a start from private moments, prepared."""
+    """Prepared k-means that starts from private moments."""
 
     inputs: ProgramInput
     box: Box
@@ -95,7 +95,7 @@ class MomentsKMeans(PreparedAnalysis):
     allocation: BudgetAllocation
 
     def run(self, run: Run) -> Published:
-        """Find the rows, cluster a crowd that is like them, and move the centres to noisy means a few times."""
+        """Locate the rows, cluster simulated points like them, and move the centers to noisy means a few times."""
         size, noises = len(self.box.names), self.allocation.noises
         found = find(run, self.inputs, self.box, noises[:3])
         radius = float(np.sqrt(np.sum(found.spread**2))) * (1 + 1.4 / sqrt(size))
@@ -103,9 +103,9 @@ class MomentsKMeans(PreparedAnalysis):
         about = measure(run, self.inputs, self.box, noises[3:6], origin=found.mean, units=units)
         run.progress(1 / (self.rounds + 2), "found where the rows lie")
         generator = _generator(run)
-        crowd = _crowd(about.mean, about.covariance, max(2_000, min(_CROWD, 100 * self.k)), generator)
-        crowd = np.clip(about.origin + about.units * crowd, -1.0, 1.0)
-        centres = _clustered(crowd, self.k, generator)
+        points = _simulated(about.mean, about.covariance, max(2_000, min(_POINTS, 100 * self.k)), generator)
+        points = np.clip(about.origin + about.units * points, -1.0, 1.0)
+        centres = _clustered(points, self.k, generator)
         counts = np.zeros(self.k)
         for place in range(self.rounds):
             rows, columns, cell = nearest(self.inputs, self.box, centres)
@@ -114,7 +114,7 @@ class MomentsKMeans(PreparedAnalysis):
             )
             counts, sums = noisy_sums(run, self.inputs, near, pulled, cell, self.k, (noises[6], noises[7]))
             variance = (standard_deviation(noises[7]) / STEPS / np.maximum(counts, 1.0)) ** 2
-            # between the noisy mean and where the centre was, as their errors stand to each other
+            # between the noisy mean and the old center, weighted by their errors
             trust = np.where(counts > 1, _MOVED / (_MOVED + variance), 0.0)[:, None]
             before = (centres - about.origin) / radius
             moved = trust * (sums / np.maximum(counts, 1.0)[:, None]) + (1 - trust) * before
@@ -141,7 +141,7 @@ def kmeans(
              tests/analyses/programs/test_kmeans.py::test_what_is_drawn_is_what_is_charged
              tests/analyses/programs/test_kmeans.py::test_engine_sums_of_neighbors_are_within_the_sensitivities
 
-    rounds   of the classic: NULL for unknown, by halving; of moments: 5 unless said
+    rounds   classic: NULL for an unknown number, by halving; moments: 5 by default
     """
     inputs = program_input(setting, table, columns)
     shape = box(inputs, inputs.names)
@@ -167,7 +167,7 @@ def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds:
     )
     noises = []
     for share in shares:
-        # a coordinate of a sum gets as much as the count: (d + 1) equal parts
+        # each coordinate of a sum gets as much as the count: d + 1 equal parts
         loss = _summable(setting.epsilon * share / (size + 1))
         noises.append(
             (
@@ -201,7 +201,7 @@ def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds:
 
 
 def _with_moments(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds: int) -> MomentsKMeans:
-    """Share the price: a centre is sum/count, so its squared error is (d·σ² + ‖c‖²·τ²)/n² with noises σ and τ.
+    """Split the budget: a center is sum/count, so its squared error is (d·σ² + ‖c‖²·τ²)/n² with noises σ and τ.
 
     With Gaussian noise of shares s and 1 − s that is least at s/(1 − s) = √d/‖c‖; a typical ‖c‖ is ¾ of the radius.
     """
@@ -250,9 +250,9 @@ def _expected(shape: Box, noise: float) -> tuple[Expected, ...]:
 
 
 def nearest(inputs: ProgramInput, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col, ...], Col]:
-    """Write rows as (z…, cell): their coordinates and the number of the nearest centre, of equals the first.
+    """Write rows as (z…, cell): their coordinates and the number of the nearest center, the first of several.
 
-    The nearest centre is that with the largest c·z − ‖c‖²/2.
+    The nearest center is that with the largest c·z − ‖c‖²/2.
     """
     rows, zs = boxed(inputs, shape)
     kept = tuple((z.name, z) for z in zs)
@@ -282,7 +282,7 @@ def noisy_sums(
     k: int,
     noises: tuple[AdditiveNoise, AdditiveNoise],
 ) -> tuple[Floats, Floats]:
-    """Ask for noisy counts and sums in every cell: one query."""
+    """Get noisy counts and sums in every cell with one query."""
     exact = inputs.integers(run, rows, numbered_cells(cell, k), [RowCount(), *totals(columns)])
     counts, sums = exact.through(
         lambda found: (noises[0].sample(found[0], run.source), noises[1].sample(found[1:], run.source))
@@ -291,7 +291,7 @@ def noisy_sums(
 
 
 def publish_centers(shape: Box, centres: Floats, counts: Floats, wide: float, errors: Floats) -> Published:
-    """Make the release: a row for each centre."""
+    """Make the release: a row for each center."""
     outside = shape.outside(centres)
     half = np.full(len(counts), wide)
     outputs = [
@@ -304,18 +304,18 @@ def publish_centers(shape: Box, centres: Floats, counts: Floats, wide: float, er
 
 
 def _generator(run: Run) -> np.random.Generator:
-    """Give randomness that privacy does not depend on: it draws a crowd from a public distribution."""
+    """Give randomness that privacy does not depend on: it simulates points from a public distribution."""
     return np.random.default_rng([int(word) for word in run.source.words(4)])
 
 
-def _crowd(mean: Floats, covariance: Floats, size: int, generator: np.random.Generator) -> Floats:
+def _simulated(mean: Floats, covariance: Floats, size: int, generator: np.random.Generator) -> Floats:
     values, vectors = np.linalg.eigh(covariance)
     drawn = generator.standard_normal((size, len(mean)))
     return np.asarray(mean + drawn @ (vectors * np.sqrt(np.maximum(values, 1e-9))).T)
 
 
 def _spread(k: int, size: int, generator: np.random.Generator) -> Floats:
-    """Spread centres evenly over the box, in its inner three quarters."""
+    """Spread centers evenly over the inner three quarters of the box."""
     return _clustered(generator.uniform(-0.75, 0.75, (max(1_000, 20 * k), size)), k, generator)
 
 
@@ -336,13 +336,13 @@ def _clustered(points: Floats, k: int, generator: np.random.Generator) -> Floats
 
 
 def nearest_center(points: Floats, centres: Floats) -> NDArray[np.int64]:
-    """Give the number of the nearest centre of each point."""
+    """Give the number of the nearest center of each point."""
     return np.asarray(np.argmax(points @ centres.T - np.sum(centres**2, axis=1) / 2, axis=1), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class KMeans:
-    """Published centres, in the manner of scikit-learn."""
+    """The model of published centers, with methods as in scikit-learn."""
 
     columns: tuple[str, ...]
     cluster_centers: Floats
@@ -355,15 +355,15 @@ class KMeans:
         return cls(tuple(model["columns"]), np.array(model["centres"]), tuple(model["counts"]))
 
     def predict(self, rows: Floats) -> NDArray[np.int64]:
-        """Give the nearest centre of each row."""
+        """Give the nearest center of each row."""
         return nearest_center(np.asarray(rows, dtype=float), self.cluster_centers)
 
     def transform(self, rows: Floats) -> Floats:
-        """Give the distance of each row from each centre."""
+        """Give the distance of each row from each center."""
         apart = np.asarray(rows, dtype=float)[:, None, :] - self.cluster_centers
         return np.asarray(np.sqrt(np.sum(apart**2, axis=2)))
 
     def score(self, rows: Floats) -> float:
-        """Give the mean squared distance from the nearest centre, negated as scikit-learn does."""
+        """Give the negative mean squared distance from the nearest center, as in scikit-learn."""
         points = np.asarray(rows, dtype=float)
         return -float(np.mean(np.sum((points - self.cluster_centers[self.predict(points)]) ** 2, axis=1)))

@@ -1,4 +1,4 @@
-"""How a model is read from a release: plain published values, and no data behind them."""
+"""Read the model of a release."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from hubbub.errors import ParameterError
 
 
 def model_of(release: Release, name: str) -> Mapping[str, Any]:
-    """Give the model of a release of this analysis, or refuse."""
+    """Give the model of a release of this analysis, or reject the release."""
     if not release.model or release.receipt.get("analysis") != name:
         raise ParameterError(
             "HB196", f"This release has no {name} model.", f'Use a release of h.query("CALL {name}(…)", epsilon=…).'
@@ -17,7 +17,7 @@ def model_of(release: Release, name: str) -> Mapping[str, Any]:
 
 
 def flag(value: object, name: str) -> bool:
-    """Accept a truth value."""
+    """Check that a value is TRUE or FALSE."""
     if not isinstance(value, bool):
         raise ParameterError("HB101", f"{name} must be TRUE or FALSE.", "Correct its value.")
     return value

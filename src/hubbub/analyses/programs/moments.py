@@ -1,8 +1,8 @@
-"""Mean vector, covariance matrix and principal components, from one noisy look at where rows lie and one at moments.
+"""Mean vector, covariance matrix and principal components.
 
-First a share of the price finds where the rows are: their number, and each column's sum and sum of squares within the
-declared bounds. Then rows are taken from that mean in units of that spread, pulled back where they are far out, and
-their moments are measured: the noise is as large as the data is wide, not as its bounds are.
+A share of the budget first locates the rows: their number, and each column's sum and sum of squares within the declared
+bounds. Then rows are centered at that mean, scaled by that spread and clipped, and their moments are measured: the
+noise scales with the spread of the data, not with its declared bounds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,10 +39,10 @@ from hubbub.sql.measures import RowCount, Sensitivity, sensitivity
 from hubbub.sql.noise import standard_deviation
 from hubbub.sql.noise_budget import AdditiveNoise
 
-#: Half of a normal variable's 95% interval, in deviations.
+#: Half of a normal variable's 95% interval, in standard deviations.
 Z95 = 1.96
 
-#: What finding the rows gets of the whole, and how it is shared by count, sums and squares.
+#: Share of the budget for locating the rows, and its split over count, sums and squares.
 FINDING = 0.2
 _FOUND = (0.15, 0.45, 0.4)
 _MOMENTS = (0.05, 0.25, 0.7)
@@ -50,43 +50,43 @@ _MOMENTS = (0.05, 0.25, 0.7)
 
 @dataclass(frozen=True, slots=True)
 class RowLocation:
-    """Where rows lie, in the box's coordinates: made of noisy sums alone."""
+    """Location of the rows in the box's coordinates, computed from noisy sums only."""
 
     count: float
     mean: Floats
-    spread: Floats  #: standard deviation of each column, not below what the noise lets one see
+    spread: Floats  #: standard deviation of each column, at least the resolution of the noise
 
     def origin(self) -> list[Fraction]:
-        """The mean, on the grid of constants."""
+        """The mean, rounded to the grid of constants."""
         return [on_grid(each) for each in self.mean]
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyMoments:
-    """Noisy moments of vectors taken from `origin` in `units` (of the box's coordinates), with their noise."""
+    """Noisy moments of vectors centered at `origin` and scaled by `units` (in the box's coordinates)."""
 
     count: float
     origin: Floats
     units: Floats
     sums: Floats  #: in units of 1
     squares: Floats  #: the symmetric matrix of sums of products
-    noises: tuple[float, float, float]  #: deviations of count, sums and products
+    noises: tuple[float, float, float]  #: standard deviations of the noise on count, sums and products
 
     @property
     def mean(self) -> Floats:
-        """The mean vector from the origin, in units."""
+        """The mean vector relative to the origin, in units."""
         return np.clip(self.sums / self.count, -1.0, 1.0)
 
     @property
     def covariance(self) -> Floats:
-        """The covariance matrix in units, its eigenvalues brought into [0, 1], where the true ones are."""
+        """The covariance matrix in units, its eigenvalues clamped to [0, 1], the range of the true ones."""
         raw = self.squares / self.count - np.outer(self.mean, self.mean)
         values, vectors = np.linalg.eigh(raw)
         return np.asarray((vectors * np.clip(values, 0.0, 1.0)) @ vectors.T)
 
 
 def location_requests(inputs: ProgramInput, dimensions: int, share: float = FINDING) -> list[NoiseRequest]:
-    """List what finding the rows needs: their number, sums, sums of squares (whose L1 and L2 norms are at most 1)."""
+    """List the noise for locating rows: on their number, sums, and sums of squares (of L1 and L2 norm at most 1)."""
     contribution, relation = inputs.contribution_bounds(1), inputs.relation
     rounding = (isqrt(dimensions) + 2) // 2 + 1
     squares = over_cells(STEPS + 1 + (dimensions + 1) // 2, (STEPS + rounding) ** 2, contribution, relation)
@@ -95,7 +95,7 @@ def location_requests(inputs: ProgramInput, dimensions: int, share: float = FIND
 
 
 def moment_requests(inputs: ProgramInput, dimensions: int, share: float) -> list[NoiseRequest]:
-    """List what the moments of clipped vectors need: number, sums, products."""
+    """List the noise for the moments of clipped vectors: on number, sums and products."""
     contribution, relation = inputs.contribution_bounds(1), inputs.relation
     moved: tuple[Sensitivity, ...] = (
         sensitivity(RowCount(), (contribution,), relation),
@@ -106,7 +106,7 @@ def moment_requests(inputs: ProgramInput, dimensions: int, share: float) -> list
 
 
 def find(run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNoise]) -> RowLocation:
-    """Ask where the rows lie: one query."""
+    """Locate the rows with one query."""
     size = len(shape.names)
     wide = on_grid(sqrt(size) + 1e-6)
     inside, coordinates = boxed(inputs, shape)
@@ -130,7 +130,7 @@ def find(run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNo
 def measure(
     run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNoise], *, origin: Floats, units: Floats
 ) -> NoisyMoments:
-    """Ask for the moments of vectors taken from an origin, in units, clipped to norm 1: one query."""
+    """Measure the moments of vectors that are centered, scaled and clipped to norm 1, with one query."""
     size = len(shape.names)
     at, steps = [on_grid(each) for each in origin], [max(on_grid(each), Fraction(1, 1 << 20)) for each in units]
     inside, coordinates = boxed(inputs, shape)
@@ -161,20 +161,20 @@ def measure(
 
 
 def clipping_units(found: RowLocation) -> Floats:
-    """Give units in which nearly all rows have norm at most 1: each column's spread, times √d + 2."""
+    """Give units in which nearly all rows have norm at most 1: √d + 2 times each column's spread."""
     return found.spread * (sqrt(len(found.spread)) + 2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsAnalysis(PreparedAnalysis):
-    """Moments, prepared."""
+    """Prepared moments."""
 
     inputs: ProgramInput
     box: Box
     allocation: BudgetAllocation
 
     def moments(self, run: Run) -> NoisyMoments:
-        """Find the rows, then measure them."""
+        """Locate the rows, then measure their moments."""
         found = find(run, self.inputs, self.box, self.allocation.noises[:3])
         run.progress(0.5, "found where the rows lie")
         return measure(
@@ -204,7 +204,7 @@ class MomentsAnalysis(PreparedAnalysis):
 
 
 def in_column_units(shape: Box, moments: NoisyMoments) -> tuple[Floats, Floats]:
-    """Give mean and covariance in the columns' own units."""
+    """Give mean and covariance in the units of the columns."""
     scale = shape.widths * moments.units
     mean = shape.outside(moments.origin + moments.units * moments.mean)
     return mean, moments.covariance * np.outer(scale, scale)
@@ -218,7 +218,7 @@ def interval_column(name: str, values: Floats, half: Floats) -> Output:
 def prepare_moments(
     setting: Setting, table: object, columns: Sequence[object]
 ) -> tuple[ProgramInput, Box, BudgetAllocation, list[str]]:
-    """Prepare what moments need: the ground, the box, all noises and the lines that say so."""
+    """Prepare what moments need: the input, the box, all noise and the derivation."""
     inputs = program_input(setting, table, columns)
     shape = box(inputs, inputs.names)
     size = len(shape.names)
@@ -236,7 +236,7 @@ def prepare_moments(
 
 
 def expected_means(shape: Box, allocation: BudgetAllocation) -> tuple[Expected, ...]:
-    """Say how exact a mean will be where rows spread over a quarter of their bounds."""
+    """Give the expected error of a mean if rows spread over a quarter of their bounds."""
     contribution = (sqrt(len(shape.names)) + 2) / 4
     half = Z95 * standard_deviation(allocation.noises[4]) / STEPS * contribution / TYPICAL_ROWS
     widths = shape.widths
@@ -278,19 +278,19 @@ def moments(setting: Setting, *, table: str, columns: list[str]) -> MomentsAnaly
 
 @dataclass(frozen=True, kw_only=True)
 class PCAAnalysis(MomentsAnalysis):
-    """Principal components, prepared."""
+    """Prepared principal components."""
 
     keep: int
     scaled: bool
 
     def run(self, run: Run) -> Published:
-        """Publish the components with what they explain."""
+        """Publish the components with the variance that they explain."""
         mean, matrix = in_column_units(self.box, self.moments(run))
         scale = self.box.widths if self.scaled else np.ones(len(mean))
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
         order = np.argsort(values)[::-1][: self.keep]
         axes = vectors[:, order].T
-        # one sign of two that are as good: the largest loading is positive
+        # both signs are equally good: make the largest loading positive
         axes *= np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None]
         whole = max(float(values.sum()), 1e-300)
         outputs = [
@@ -313,9 +313,9 @@ class PCAAnalysis(MomentsAnalysis):
 def pca(
     setting: Setting, *, table: str, columns: list[str], components: int | None = None, scaled: bool = False
 ) -> PCAAnalysis:
-    """Prepare principal components: the eigenvectors of the noisy covariance (see `moments`), which cost nothing more.
+    """Prepare principal components: the eigenvectors of the noisy covariance (see `moments`), at no additional cost.
 
-    scaled   in units of half of each column's declared range, where columns are not of one kind
+    scaled   divide each column by half of its declared range, for columns with different units
     """
     inputs, shape, allocation, lines = prepare_moments(setting, table, columns)
     most = len(shape.names)
@@ -339,7 +339,7 @@ def pca(
 
 @dataclass(frozen=True, slots=True)
 class Covariance:
-    """Published mean and covariance."""
+    """The model of a published mean and covariance."""
 
     columns: tuple[str, ...]
     mean: Floats
@@ -354,7 +354,7 @@ class Covariance:
 
 @dataclass(frozen=True, slots=True)
 class PCA:
-    """Published principal components, in the manner of scikit-learn."""
+    """The model of published principal components, with methods as in scikit-learn."""
 
     columns: tuple[str, ...]
     mean: Floats
@@ -375,5 +375,5 @@ class PCA:
         return np.asarray((np.asarray(rows, dtype=float) - self.mean) / self.scale @ self.components.T)
 
     def inverse_transform(self, scores: Floats) -> Floats:
-        """Give rows back from their components."""
+        """Reconstruct rows from their components."""
         return np.asarray(np.asarray(scores, dtype=float) @ self.components * self.scale + self.mean)

@@ -1,7 +1,7 @@
 """Linear and logistic regression from noisy sums.
 
-linear     the normal equations from noisy moments (sufficient statistics), with a ridge as large as the noise demands.
-logistic   the same look at the rows for a fixed bound on the curvature, then a few noisy gradients, each one query.
+linear     the normal equations of noisy moments (sufficient statistics), with a ridge that matches the noise
+logistic   noisy moments for a fixed bound on the curvature, then a few noisy gradients with one query each
 """
 
 from collections.abc import Sequence
@@ -51,20 +51,20 @@ from hubbub.sql.relations import Project
 
 ROUNDS = 8
 MAX_ROUNDS = 50
-_GRADIENTS = 0.6  #: of the price of a logistic regression
-_SHORT = Fraction(707_106, 10**6)  #: 1/√2 less nearly a millionth: (1, y) has norm at most √2
+_GRADIENTS = 0.6  #: share of the budget of a logistic regression
+_SHORT = Fraction(707_106, 10**6)  #: slightly less than 1/√2: (1, y) has norm at most √2
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRegressionAnalysis(MomentsAnalysis):
-    """Linear regression, prepared; the last column is the target."""
+    """Prepared linear regression; the last column is the target."""
 
     def run(self, run: Run) -> Published:
         """Solve the normal equations of the noisy moments."""
         moments = self.moments(run)
         weights, error, ridge = solve_normal_equations(moments)
         scale = self.box.widths * moments.units
-        # from units about the origin to the columns' own
+        # from units around the origin to the units of the columns
         own, half = weights[1:] * scale[-1] / scale[:-1], error[1:] * scale[-1] / scale[:-1]
         middle = self.box.outside(moments.origin)
         intercept = middle[-1] + weights[0] * scale[-1] - own @ middle[:-1]
@@ -73,7 +73,7 @@ class LinearRegressionAnalysis(MomentsAnalysis):
             Output("term", "text", ["intercept", *self.box.names[:-1]]),
             interval_column("coefficient", np.array([intercept, *own]), np.array([np.nan, *(Z95 * half)])),
         ]
-        # the intercept is far from where the rows are, so its error is told where they are
+        # the intercept is far from the rows, so its error is reported at their center instead
         outputs[1] = _open_first(outputs[1])
         model = {
             "columns": list(self.box.names[:-1]),
@@ -92,10 +92,10 @@ def _open_first(output: Output) -> Output:
 
 
 def solve_normal_equations(moments: NoisyMoments) -> tuple[Floats, Floats, float]:
-    """Give weights (the constant first), their errors from the noise, and the ridge, all in the moments' units.
+    """Give weights (the constant first), their errors from the noise, and the ridge, in the units of the moments.
 
     The noise on the Gram matrix has a norm of about 2σ√d; the ridge lifts its least eigenvalue to half of that, which
-    costs nothing: it is a function of what is already noisy. (Lifted to all of it, intervals hold the truth less.)
+    costs nothing: it is a function of noisy numbers. (A larger ridge makes intervals cover the truth less often.)
     """
     size = len(moments.sums)
     gram = np.empty((size, size))
@@ -108,7 +108,7 @@ def solve_normal_equations(moments: NoisyMoments) -> tuple[Floats, Floats, float
     ridge = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0]))
     inverse = np.linalg.inv(gram + ridge * np.eye(size))
     weights = inverse @ right
-    # right and gram are off by independent noise, gram's entry (i, j) times weights[j]
+    # right and gram have independent noise, gram's entry (i, j) times weights[j]
     spread = moments.noises[2] * sqrt(1 + float(weights[1:] @ weights[1:]))
     per = np.full(size, spread)
     per[0] = moments.noises[1] * sqrt(1 + float(weights[1:] @ weights[1:])) + moments.noises[0] * abs(weights[0])
@@ -148,7 +148,7 @@ def linear_regression(setting: Setting, *, table: str, columns: list[str], targe
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticRegressionAnalysis(PreparedAnalysis):
-    """Logistic regression, prepared."""
+    """Prepared logistic regression."""
 
     inputs: ProgramInput
     box: Box
@@ -158,7 +158,7 @@ class LogisticRegressionAnalysis(PreparedAnalysis):
     allocation: BudgetAllocation
 
     def run(self, run: Run) -> Published:
-        """Climb by steps of a fixed bound on the curvature: a quarter of the noisy Gram matrix (Böhning 1992)."""
+        """Ascend with a fixed bound on the curvature: a quarter of the noisy Gram matrix (Böhning 1992)."""
         size, noises = len(self.box.names), self.allocation.noises
         found = find(run, self.inputs, self.box, noises[:3])
         units = clipping_units(found)
@@ -178,11 +178,11 @@ class LogisticRegressionAnalysis(PreparedAnalysis):
         trail = []
         for place in range(self.rounds):
             weights = weights + step @ (self._gradient(run, moments, weights) - ridge / 4 * weights)
-            # weights of that size already tell classes apart without doubt
+            # weights of that size already separate the classes completely
             weights *= min(1.0, 50.0 * sqrt(size + 1) / max(float(np.linalg.norm(weights)), 1e-12))
             trail.append(weights)
             run.progress((place + 2) / (self.rounds + 1), f"round {place + 1} of {self.rounds}")
-        # near the end steps are mostly noise, which the mean of the last half has less of
+        # the last steps are mostly noise; the mean of the last half has less
         weights = np.mean(trail[len(trail) // 2 :], axis=0)
         scale = self.box.widths * moments.units
         own = weights[1:] / scale
@@ -203,7 +203,7 @@ class LogisticRegressionAnalysis(PreparedAnalysis):
         return Published(outputs, model)
 
     def _gradient(self, run: Run, moments: NoisyMoments, weights: Floats) -> Floats:
-        """Ask for the noisy sum of (label − probability)·(1, y) over all rows: one query."""
+        """Get the noisy sum of (label − probability)·(1, y) over all rows with one query."""
         size = len(self.box.names)
         at, units = ([on_grid(each) for each in these] for these in (moments.origin, moments.units))
         inside, coordinates = boxed(self.inputs, self.box, [self.target])
@@ -243,7 +243,7 @@ def logistic_regression(
     Tested   tests/analyses/programs/test_regression.py::test_gradients_of_neighbors_are_within_the_sensitivity
              tests/analyses/programs/test_regression.py::test_classes_are_told_apart
 
-    positive   the value that counts as 1: the second of two declared ones unless said
+    positive   the value that counts as 1; by default the second of two declared values
     """
     if target in columns:
         raise QueryError("HB547", f"The target {target!r} is also listed in columns.", "Remove it from columns.")
@@ -282,7 +282,7 @@ def logistic_regression(
 
 
 def positive_last(values: tuple[Value, ...], positive: Value | None) -> tuple[Value, Value]:
-    """Order two classes, the positive one last; of more values the positive one is told from all others."""
+    """Order two classes, the positive one last; with more values, all others form one class."""
     if positive is None and len(values) == 2:
         return values[0], values[1]
     if positive not in values or positive is None:
@@ -296,13 +296,13 @@ def positive_last(values: tuple[Value, ...], positive: Value | None) -> tuple[Va
 
 
 def json_value(value: Value) -> bool | int | float | str:
-    """Give a value as JSON has it."""
+    """Give a value in JSON form."""
     return value if isinstance(value, bool | int | str) else float(value) if isinstance(value, Fraction) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class LinearRegression:
-    """A published line, in the manner of scikit-learn."""
+    """The model of a linear regression, with methods as in scikit-learn."""
 
     columns: tuple[str, ...]
     target: str
@@ -316,11 +316,11 @@ class LinearRegression:
         return cls(tuple(model["columns"]), model["target"], np.array(model["coefficients"]), model["intercept"])
 
     def predict(self, rows: Floats) -> Floats:
-        """Give the target that the line gives for each row."""
+        """Predict the target of each row."""
         return np.asarray(np.asarray(rows, dtype=float) @ self.coef + self.intercept)
 
     def score(self, rows: Floats, target: Floats) -> float:
-        """Give R²: how much of the target's variance the line explains."""
+        """Give R², the share of the target's variance that is explained."""
         truth = np.asarray(target, dtype=float)
         rest = float(np.sum((truth - self.predict(rows)) ** 2))
         return 1 - rest / float(np.sum((truth - truth.mean()) ** 2))
@@ -328,7 +328,7 @@ class LinearRegression:
 
 @dataclass(frozen=True, slots=True)
 class LogisticRegression:
-    """A published logistic regression, in the manner of scikit-learn."""
+    """The model of a logistic regression, with methods as in scikit-learn."""
 
     columns: tuple[str, ...]
     target: str
@@ -359,6 +359,6 @@ class LogisticRegression:
         return np.stack([1 - chance, chance], axis=1)
 
     def predict(self, rows: Floats) -> NDArray[np.object_]:
-        """Give the likelier class of each row."""
+        """Give the more probable class of each row."""
         classes: Sequence[object] = self.classes
         return np.asarray(np.array(classes, dtype=object)[(self.decision_function(rows) > 0).astype(int)])

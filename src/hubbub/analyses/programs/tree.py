@@ -1,8 +1,8 @@
-"""A decision tree in the manner of ID3: splits by the exponential mechanism, leaves by noisy counts.
+"""A decision tree as in ID3: splits by the exponential mechanism, leaves by noisy counts.
 
-Each level is one query: for every leaf so far and every class, how many rows fall in each bucket of each column. From
-these exact counts, which nobody sees, every split of every leaf is scored; one is chosen in each leaf. The last query
-counts the classes in the leaves, with Laplace noise (Friedman and Schuster 2010).
+Each level is one query: for every leaf and every class, the number of rows in each bucket of each column. Every split
+of every leaf is scored from these exact counts, which are not released, and one is selected in each leaf. The last
+query counts the classes in the leaves, with Laplace noise (Friedman and Schuster 2010).
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,16 +48,16 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_LEAVES = 2048
-MAX_VALUES = 64  #: of a column that is split into all of them
-#: Gini scores are counted in so many parts of a row.
+MAX_VALUES = 64  #: of a column that is split by its values
+#: Gini scores are integers in units of this part of a row.
 PARTS = 1 << 10
 
-_LEAVES = Fraction(2, 5)  #: of the price, for the counts in the leaves
+_LEAVES = Fraction(2, 5)  #: share of ε for the counts in the leaves
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A split: by all values of a column, or by one threshold; `buckets` says which buckets go to which child."""
+    """A split by all values of a column or by one threshold; `children` lists the buckets of each child."""
 
     column: str
     children: tuple[tuple[int, ...], ...]
@@ -67,29 +67,29 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A column cut into buckets, with the splits that they allow."""
+    """A column divided into buckets, with its possible splits."""
 
     column: str
-    tests: tuple[FunctionCall, ...]  #: which rows are in which bucket
-    questions: tuple[Split, ...]
+    tests: tuple[FunctionCall, ...]  #: one test per bucket
+    splits: tuple[Split, ...]
 
 
 @dataclass(slots=True)
 class Node:
-    """A node while the tree grows; what it holds is public: chosen by a mechanism."""
+    """A node while the tree grows; it is public, because a mechanism selected it."""
 
     used: frozenset[str] = frozenset()
-    question: Split | None = None
+    split: Split | None = None
     children: list["Node"] = field(default_factory=list)
     number: int = -1
 
     def leaves(self) -> list["Node"]:
         """List the leaves below, in order."""
-        return [self] if self.question is None else [leaf for child in self.children for leaf in child.leaves()]
+        return [self] if self.split is None else [leaf for child in self.children for leaf in child.leaves()]
 
 
-def split_scores(questions: Sequence[Split], counts: Sequence[Integers], rule: str) -> Integers:
-    """Score splits from exact counts (bucket, class) of each question's column.
+def split_scores(splits: Sequence[Split], counts: Sequence[Integers], rule: str) -> Integers:
+    """Score splits from exact counts (bucket, class) of each split's column.
 
     Theorem (Scores of splits). Let a split send a node's rows to children with n_vc rows of class c each, n_v in all.
     One row more raises Σ_v max_c n_vc by 0 or 1, and moves Σ_v Σ_c n_vc²/n_v by at most 1 either way.
@@ -100,13 +100,13 @@ def split_scores(questions: Sequence[Split], counts: Sequence[Integers], rule: s
     Tested   tests/analyses/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
     """
     out = []
-    for question, table in zip(questions, counts, strict=True):
-        children = np.stack([table[list(each)].sum(axis=0) for each in question.children])
+    for split, table in zip(splits, counts, strict=True):
+        children = np.stack([table[list(each)].sum(axis=0) for each in split.children])
         if rule == "max":
             out.append(children.max(axis=1).sum())
         else:
             whole_ = np.maximum(children.sum(axis=1), 1)
-            # exact in whole numbers: a child of less than 2²⁶ rows squares within 64 bits
+            # exact integers: the square of a child of less than 2²⁶ rows fits into 64 bits
             squares = (children.astype(object) ** 2).sum(axis=1) * PARTS // whole_.astype(object)
             out.append(int(squares.sum()))
     return np.array(out, dtype=np.int64)
@@ -114,14 +114,14 @@ def split_scores(questions: Sequence[Split], counts: Sequence[Integers], rule: s
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTreeAnalysis(PreparedAnalysis):
-    """A tree, prepared: the noises of each level and of the leaves are fixed, what is asked is not."""
+    """A prepared tree: the noise of each level and of the leaves is fixed, the queries are not."""
 
     inputs: ProgramInput
     attributes: tuple[Attribute, ...]
     classes: tuple[Value, ...]
     depth: int
     rule: str
-    selection: Exponential  #: of any number of candidates: its facts do not depend on it
+    selection: Exponential  #: its facts do not depend on the number of candidates
     counting: Laplace
 
     def run(self, run: Run) -> Published:
@@ -140,10 +140,10 @@ class DecisionTreeAnalysis(PreparedAnalysis):
         for number, leaf in enumerate(leaves):
             leaf.number = number
         target = self.inputs.column(self.inputs.names[-1])
-        return value_cells((_place(self.inputs, root), tuple(range(len(leaves)))), (target, self.classes))
+        return value_cells((_leaf_number(self.inputs, root), tuple(range(len(leaves)))), (target, self.classes))
 
     def _split(self, run: Run, root: Node) -> None:
-        """Ask for the counts of every bucket in every leaf, and choose a split in each leaf: one query."""
+        """Count every bucket in every leaf with one query, and select a split in each leaf."""
         leaves = root.leaves()
         tests = [test for attribute in self.attributes for test in attribute.tests]
         exact = self.inputs.integers(
@@ -156,34 +156,34 @@ class DecisionTreeAnalysis(PreparedAnalysis):
             return [self._chosen(run, leaf, shaped[:, leaf.number], ends) for leaf in leaves]
 
         room = MAX_LEAVES - len(leaves)
-        for leaf, question in zip(leaves, exact.through(chosen), strict=True):
-            if question is None or room < len(question.children):
+        for leaf, split in zip(leaves, exact.through(chosen), strict=True):
+            if split is None or room < len(split.children):
                 continue
-            room -= len(question.children) - 1
-            used = leaf.used | {question.column} if question.values else leaf.used
-            leaf.question, leaf.children = question, [Node(used) for _ in question.children]
+            room -= len(split.children) - 1
+            used = leaf.used | {split.column} if split.values else leaf.used
+            leaf.split, leaf.children = split, [Node(used) for _ in split.children]
 
     def _chosen(self, run: Run, leaf: Node, counts: Integers, ends: Integers) -> Split | None:
-        questions: list[Split] = []
+        splits: list[Split] = []
         tables: list[Integers] = []
         for place, attribute in enumerate(self.attributes):
             if attribute.column not in leaf.used:
-                questions += attribute.questions
-                tables += [counts[ends[place] : ends[place + 1]]] * len(attribute.questions)
-        if not questions:
+                splits += attribute.splits
+                tables += [counts[ends[place] : ends[place + 1]]] * len(attribute.splits)
+        if not splits:
             return None
-        scores = split_scores(questions, tables, self.rule)
+        scores = split_scores(splits, tables, self.rule)
         facts_ = self.selection
         choice = Exponential(
-            candidates=len(questions), sensitivity=facts_.sensitivity, monotone=facts_.monotone, rate=facts_.rate
+            candidates=len(splits), sensitivity=facts_.sensitivity, monotone=facts_.monotone, rate=facts_.rate
         )
-        return questions[choice.sample(scores, run.source)]
+        return splits[choice.sample(scores, run.source)]
 
     def _published(self, root: Node, counts: Floats) -> Published:
         half = float(self.counting.error(Fraction(95, 100)))
         noise = standard_deviation(self.counting)
         names = [json_value(each) for each in self.classes]
-        tree = _told(root, counts, np.full(len(names), 1 / len(names)), noise)
+        tree = _tree_json(root, counts, np.full(len(names), 1 / len(names)), noise)
         best = [names[int(np.argmax(_chances(row, np.zeros(len(names)), noise)))] for row in counts]
         outputs = [
             Output("leaf", "text", [text or "all rows" for text in _rules(root)]),
@@ -208,58 +208,58 @@ class DecisionTreeAnalysis(PreparedAnalysis):
         return Published(tuple(outputs), model)
 
 
-def _place(inputs: ProgramInput, node: Node) -> Expr:
-    """Write the number of the leaf that a row falls in."""
-    if node.question is None:
+def _leaf_number(inputs: ProgramInput, node: Node) -> Expr:
+    """Write the number of the leaf of a row."""
+    if node.split is None:
         return whole(node.number)
-    col, question = inputs.column(node.question.column), node.question
-    children = [_place(inputs, child) for child in node.children]
-    if question.threshold is not None:
-        return call("case", call("lt", col, real(question.threshold)), *children)
+    col, split = inputs.column(node.split.column), node.split
+    children = [_leaf_number(inputs, child) for child in node.children]
+    if split.threshold is not None:
+        return call("case", call("lt", col, real(split.threshold)), *children)
     tests: list[Expr] = []
-    for value, child in zip(question.values[:-1], children[:-1], strict=True):
+    for value, child in zip(split.values[:-1], children[:-1], strict=True):
         tests += [equals(col, value), child]
     return call("case", *tests, children[-1]) if tests else children[-1]
 
 
 def _chances(counts: Floats, before: Floats, noise: float) -> Floats:
-    """Mix a leaf's noisy counts with what holds above it, as much as the noise makes them uncertain."""
+    """Mix a leaf's noisy counts with the distribution of its parent, in proportion to the noise."""
     kept = np.maximum(counts, 0.0) + 2 * noise * before
     return np.asarray(kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept)))
 
 
-def _told(node: Node, counts: Floats, before: Floats, noise: float) -> dict[str, Any]:
-    """Write a node and all below; a split whose children would all say the same is left out."""
+def _tree_json(node: Node, counts: Floats, before: Floats, noise: float) -> dict[str, Any]:
+    """Write a node and all below it; a split whose children all predict the same class is omitted."""
     own = counts[[leaf.number for leaf in node.leaves()]].sum(axis=0)
     chances = _chances(own, before, noise)
-    if node.question is None:
+    if node.split is None:
         return {"chances": chances.tolist()}
-    children = [_told(child, counts, chances, noise) for child in node.children]
+    children = [_tree_json(child, counts, chances, noise) for child in node.children]
     ends = [child.get("chances") for child in children]
     if all(end is not None and int(np.argmax(end)) == int(np.argmax(chances)) for end in ends):
         return {"chances": chances.tolist()}
-    question = node.question
-    told: dict[str, Any] = {"column": question.column, "children": children, "otherwise": chances.tolist()}
-    if question.threshold is not None:
-        return told | {"threshold": float(question.threshold)}
-    return told | {"values": [json_value(value) for value in question.values]}
+    split = node.split
+    document: dict[str, Any] = {"column": split.column, "children": children, "otherwise": chances.tolist()}
+    if split.threshold is not None:
+        return document | {"threshold": float(split.threshold)}
+    return document | {"values": [json_value(value) for value in split.values]}
 
 
 def _rules(node: Node, so_far: str = "") -> list[str]:
-    if node.question is None:
+    if node.split is None:
         return [so_far]
-    question = node.question
-    if question.threshold is not None:
-        at = numbers.brief(question.threshold)
-        tests = [f"{question.column} < {at}", f"{question.column} ≥ {at}"]
+    split = node.split
+    if split.threshold is not None:
+        at = numbers.brief(split.threshold)
+        tests = [f"{split.column} < {at}", f"{split.column} ≥ {at}"]
     else:
-        tests = [f"{question.column} = {json_value(value)}" for value in question.values]
+        tests = [f"{split.column} = {json_value(value)}" for value in split.values]
     head = f"{so_far}, " if so_far else ""
     return [rule for test, child in zip(tests, node.children, strict=True) for rule in _rules(child, head + test)]
 
 
 def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
-    """Cut a column into buckets: by its declared values, or evenly between its bounds."""
+    """Divide a column into buckets: by its declared values, or evenly between its bounds."""
     col = inputs.column(name)
     if col.kind.numeric and facts(col).values is None:
         bounds = column_bounds(inputs, name)
@@ -356,7 +356,7 @@ def decision_tree(
 
 @dataclass(frozen=True, slots=True)
 class DecisionTree:
-    """A published tree, in the manner of scikit-learn; rows are given column by column."""
+    """The model of a decision tree, with methods as in scikit-learn; rows are given by columns."""
 
     columns: tuple[str, ...]
     target: str
@@ -370,7 +370,7 @@ class DecisionTree:
         return cls(tuple(model["columns"]), model["target"], tuple(model["classes"]), model["tree"])
 
     def predict_proba(self, rows: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Floats:
-        """Give the chances of each class for rows given as columns (a dict of lists or arrays, or a DataFrame)."""
+        """Give the probability of each class for rows given by columns (a dict of lists or arrays, or a DataFrame)."""
         data = {name: np.asarray(rows[name]) for name in self.columns}
         size = len(next(iter(data.values())))
         out = np.empty((size, len(self.classes)))
@@ -378,7 +378,7 @@ class DecisionTree:
         return out
 
     def predict(self, rows: Mapping[str, Sequence[Any] | NDArray[Any]]) -> NDArray[np.object_]:
-        """Give the likeliest class of each row."""
+        """Give the most probable class of each row."""
         return np.asarray(np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(axis=1)])
 
 

@@ -1,4 +1,4 @@
-"""Rows as vectors: numeric columns about an origin, clipped to norm 1, and added up on a grid."""
+"""Rows as vectors: numeric columns, centered, clipped to norm 1, and summed on a grid."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from hubbub.sql.relations import Project, Rel
 
 Floats = NDArray[np.float64]
 
-#: Steps of the grid for each unit of length.
+#: Steps of the grid per unit of length.
 STEPS = 1 << 16
 
 _SIDE = Bounds(Fraction(-1), Fraction(1))
-#: Public numbers are put on this grid before they become constants of a query, so that their text stays short.
+#: Public numbers are rounded to this grid before they become constants of a query, so that the SQL stays short.
 _FINE = 1 << 24
 
 
@@ -35,16 +35,16 @@ class Box:
     half: tuple[Fraction, ...]
 
     def inside(self, values: Floats) -> Floats:
-        """Take numbers into the box's own coordinates."""
+        """Convert numbers to the box's coordinates."""
         return (values - self.middle) / self.widths
 
     def outside(self, coordinates: Floats) -> Floats:
-        """Take the box's own coordinates back to numbers."""
+        """Convert the box's coordinates to numbers."""
         return self.middle + coordinates * self.widths
 
     @property
     def middle(self) -> Floats:
-        """The centre, as numbers."""
+        """The center, as numbers."""
         return np.array([float(each) for each in self.centre])
 
     @property
@@ -64,12 +64,12 @@ def box(inputs: ProgramInput, names: Sequence[str]) -> Box:
 
 
 def on_grid(value: float) -> Fraction:
-    """Take a public number to the grid of constants."""
+    """Round a public number to the grid of constants."""
     return Fraction(round(float(value) * _FINE), _FINE)
 
 
 def boxed(inputs: ProgramInput, shape: Box, kept: Sequence[Col] = ()) -> tuple[Rel, tuple[Col, ...]]:
-    """Write rows as z = (x − centre)/half for each column, in [−1, 1] up to the last bit; and what else is kept."""
+    """Write rows as z = (x − centre)/half for each column, in [−1, 1] up to rounding, with other columns to keep."""
     written = [
         call("mul", call("sub", inputs.column(name), real(centre)), real(1 / half))
         for name, centre, half in zip(shape.names, shape.centre, shape.half, strict=True)
@@ -87,7 +87,7 @@ def clipped(
     units: Sequence[Fraction],
     kept: Sequence[str] = (),
 ) -> tuple[Rel, tuple[Col, ...]]:
-    """Write rows whose vectors, taken from an origin in units for each coordinate, are pulled back to norm 1 if longer.
+    """Write rows whose vectors are centered at an origin, scaled by units, and clipped to norm 1.
 
     Theorem (Clipped rows on a grid). Let y = w/√max(q, 1) with q the sum of the squares of w, all computed in doubles.
     Then ‖y‖₂ ≤ 1 + 2⁻⁴⁰ for at most 64 coordinates. The integers k = round(y·S) of m coordinates have
@@ -137,13 +137,13 @@ def products(columns: Sequence[Col]) -> list[BoundedSum]:
 
 
 def of_sums(dimensions: int, contribution: UnitContribution, relation: Relation) -> Sensitivity:
-    """Bound how far one unit moves the sums of clipped vectors over all cells; see `over_cells`."""
+    """Bound the sensitivity of the sums of clipped vectors over all cells; see `over_cells`."""
     rounding = (isqrt(dimensions) + 2) // 2 + 1  # more than √m/2, and S·2⁻⁴⁰ < 1
     return over_cells(isqrt(dimensions * (STEPS + rounding) ** 2) + 1, (STEPS + rounding) ** 2, contribution, relation)
 
 
 def of_products(dimensions: int, contribution: UnitContribution, relation: Relation) -> Sensitivity:
-    """Bound how far one unit moves the sums of products of clipped vectors; see `over_cells`."""
+    """Bound the sensitivity of the sums of products of clipped vectors; see `over_cells`."""
     count = dimensions * (dimensions + 1) // 2
     rounding = (isqrt(count) + 2) // 2 + 1
     l1 = -(-(STEPS + 1) * (dimensions + 1) // 2) + count // 2 + 1
@@ -151,12 +151,12 @@ def of_products(dimensions: int, contribution: UnitContribution, relation: Relat
 
 
 def of_box(dimensions: int, contribution: UnitContribution, relation: Relation, steps: int = STEPS) -> Sensitivity:
-    """Bound how far one unit moves the sums of d coordinates that each lie in [−1, 1]; see `over_cells`."""
+    """Bound the sensitivity of the sums of d coordinates that each lie in [−1, 1]; see `over_cells`."""
     return over_cells(dimensions * steps, dimensions * steps**2, contribution, relation)
 
 
 def over_cells(l1: int, l2_squared: int, contribution: UnitContribution, relation: Relation) -> Sensitivity:
-    """Bound how far neighbors are apart where a row adds, to one cell, integers of these norms.
+    """Bound the sensitivity of sums to which a row adds, in one cell, integers of these norms.
 
     Theorem (Vectors in bounded cells). Let a row add a vector of norm at most D to one of C cells, and let a unit keep
     at most G cells and r rows in each. One unit more or less moves all cells together by at most G·r·D in L1, or

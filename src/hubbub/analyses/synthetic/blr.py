@@ -1,4 +1,4 @@
-"""A small database that answers many counting questions: Blum, Ligett and Roth's synthetic data.
+"""A small synthetic database that answers many counting queries (Blum, Ligett and Roth).
 
 CALL small_database(table => 'patients', columns => ['sick', 'smokes', 'old'], size => 10)
 """
@@ -28,11 +28,11 @@ from hubbub.sql.split import portions
 
 Whole = NDArray[np.int64]
 
-#: Most databases among which one is chosen.
+#: Maximum number of candidate databases.
 MAX_DATABASES = 200_000
-#: What the number of rows costs, where it is not public.
+#: Share of ε for the number of rows, if it is not public.
 TOTAL_SHARE = 0.1
-#: The level at which the error is foretold.
+#: The confidence level of the expected error.
 LEVEL = Fraction(19, 20)
 
 
@@ -46,11 +46,11 @@ def small_database(
     total: int | None = None,
     where: str | None = None,
 ) -> "SmallDatabase":
-    """Prepare a small database that answers every conjunction of values nearly as the data does.
+    """Prepare a small database that approximates the count of every conjunction of values.
 
-    size    how many rows it has
-    ways    how many columns a conjunction names at most; by default all of them
-    total   the number of rows of the data, where that is public: it is not counted then, and costs nothing
+    size    the number of its rows
+    ways    the maximum number of columns in a conjunction; by default all
+    total   the number of rows of the data, if it is public; then it is not measured and costs nothing
     """
     on = axes(setting.table(table), columns)
     size = numbers.integer(size, "size", 1, 1_000)
@@ -104,7 +104,7 @@ def small_database(
 
 @dataclass(frozen=True, kw_only=True)
 class SmallDatabase(PreparedAnalysis):
-    """Choose one of all databases of m rows, by how well it answers every conjunction.
+    """Select one of all databases of m rows by the accuracy of its conjunctions.
 
     Theorem (Small databases by the exponential mechanism). Let u(x, y) = −max_q |m·q(x) − n·q(y)| over counting
     questions q, n being public. If a unit adds at most D to any count, then u moves by at most m·D between neighbors,
@@ -124,12 +124,12 @@ class SmallDatabase(PreparedAnalysis):
     marginal: Marginal
     size: int
     ways: int
-    total: int | None  #: the number of rows, where it is public
+    total: int | None  #: the number of rows, if it is public
     selection: Exponential
-    counted: Laplace | None  #: the noise on the number of rows, where it is not public
+    counted: Laplace | None  #: the noise on the number of rows, if it is not public
 
     def run(self, run: Run) -> Published:
-        """Count the cells, choose a database, show its rows."""
+        """Count the cells, select a database, publish its rows."""
         run.progress(0.1, "counting")
         truth = counts(run, [self.marginal])
         total = self.total
@@ -152,7 +152,7 @@ class SmallDatabase(PreparedAnalysis):
 
 
 def databases(universe: int, size: int) -> Whole:
-    """List every database of so many rows, as counts of each cell.
+    """List every database of a size, as counts of each cell.
 
     >>> databases(2, 3).tolist()
     [[3, 0], [2, 1], [1, 2], [0, 3]]
@@ -164,7 +164,7 @@ def databases(universe: int, size: int) -> Whole:
 
 
 def questions(shape: Sequence[int], ways: int) -> Whole:
-    """List every conjunction of one to so many columns: a column of 0 and 1 over the cells for each.
+    """List every conjunction of one to `ways` columns, each as a column of 0 and 1 over the cells.
 
     >>> questions((2, 2), 2).shape, questions((2, 2, 2), 3).shape
     ((4, 8), (8, 26))
@@ -179,10 +179,10 @@ def questions(shape: Sequence[int], ways: int) -> Whole:
 
 
 def scores(truth: Counts, every: Whole, asks: Whole, total: int) -> Whole:
-    """Score each database by its largest error, in m-ths of a count, the worse the lower."""
+    """Score each database by its largest error, in m-ths of a count; larger errors score lower."""
     size = int(every[:1].sum())
     true = size * (truth @ asks)
     found = np.empty(len(every), dtype=np.int64)
-    for start in range(0, len(every), 10_000):  # some at a time: all answers at once would fill the memory
+    for start in range(0, len(every), 10_000):  # in batches, because all answers at once would fill the memory
         found[start : start + 10_000] = -np.abs(true - total * (every[start : start + 10_000] @ asks)).max(axis=1)
     return found

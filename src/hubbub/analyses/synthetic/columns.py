@@ -1,7 +1,7 @@
-"""The columns of synthetic data: categories that are counted, levels that a model knows, values that rows show.
+"""The columns of synthetic data: counted categories, levels of the model, and values of rows.
 
-Many categories (256 thin bins of an income, every day of ten years) become a few levels of about equal counts by the
-*noisy* counts of the categories, so the levels are private quantiles and cost nothing more.
+Many categories (256 thin bins of an income, every day of ten years) are merged into a few levels of about equal counts,
+using the *noisy* counts of the categories, so the levels are private quantiles at no additional cost.
 """
 
 import math
@@ -18,19 +18,19 @@ from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.errors import QueryError
 
-#: Most columns, and most levels that the model knows of one.
+#: Maximum number of columns, and of levels of a column.
 MAX_COLUMNS = 32
 MAX_LEVELS = 128
-#: The levels of a number that has too many values to list, and the thin bins that these are made of.
+#: The number of levels of a column with too many values to list, and of the thin bins that they are made of.
 QUANTILES = 16
 THIN = 256
-#: How coarsely a column may be seen in a selected pair.
+#: The coarser groupings of a column that a selected pair can use.
 COARSE = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True)
 class SyntheticColumn:
-    """One column as asked for: what is counted, and how many levels the model may know of it."""
+    """One requested column: what is counted, and the maximum number of its levels."""
 
     axis: Axis
     column: Column
@@ -44,10 +44,10 @@ class SyntheticColumn:
 
 @dataclass(frozen=True)
 class Levels:
-    """One column as the model knows it.
+    """One column of the model.
 
     merged    the level of each category
-    counts    the noisy count of each category, none below zero
+    counts    the non-negative noisy count of each category
     """
 
     asked: SyntheticColumn
@@ -56,7 +56,7 @@ class Levels:
 
     @property
     def size(self) -> int:
-        """How many levels there are."""
+        """The number of levels."""
         return int(self.merged.max()) + 1
 
     @property
@@ -67,7 +67,7 @@ class Levels:
         return found
 
     def labels(self) -> list[str]:
-        """Name each level by the categories that it is made of."""
+        """Label each level by its categories."""
         names = [str(label) if label is not None else "missing" for label in self.asked.axis.labels]
         found = []
         for level in range(self.size):
@@ -77,19 +77,19 @@ class Levels:
         return found
 
     def groupings(self) -> tuple[Whole, ...]:
-        """Give ways to see the levels more coarsely, the finest first: neighbors together, or the rare ones."""
+        """Give coarser groupings of the levels, the finest first: merge adjacent levels, or the rare ones."""
         found = [np.arange(self.size)]
         for most in COARSE:
             if most < self.size:
-                groups = _together(self.sums, most, ordered=self.asked.axis.ordered)
+                groups = _merge(self.sums, most, ordered=self.asked.axis.ordered)
                 if int(groups.max()) < int(found[-1].max()):
                     found.append(groups)
         return tuple(found)
 
     def values(self, drawn: Whole, some: np.random.Generator) -> list[Cell]:
-        """Give each drawn level a value: a category by the noisy counts, and a number of its bin where it is a bin."""
+        """Give each sampled level a value: a category by the noisy counts, and a number within a bin."""
         shares = np.zeros((self.size, len(self.merged)))
-        # where nothing was counted all categories of a level are alike
+        # without counts, all categories of a level are equally likely
         shares[self.merged, np.arange(len(self.merged))] = self.counts + 1e-9
         places = spread(shares, drawn, some)
         on = self.asked.axis
@@ -100,7 +100,7 @@ class Levels:
         at = low[places] + some.random(len(places)) * (high[places] - low[places])
         if self.asked.column.kind is Kind.INTEGER:
             first = np.ceil(low)
-            # every bin but the last leaves out its upper end
+            # every bin but the last excludes its upper end
             last = np.where(np.arange(len(high)) == bins - 1, np.floor(high), np.ceil(high) - 1)
             at = first[places] + np.floor(some.random(len(places)) * (last[places] - first[places] + 1))
             found = at.astype(np.int64).astype(object)
@@ -112,7 +112,7 @@ class Levels:
 
 
 def asked(table: Table, wanted: object) -> tuple[SyntheticColumn, ...]:
-    """Read the list of columns: names, axes as in a published table, or {'column': 'pay', 'quantiles': 16}."""
+    """Read the list of columns: names, axes as in a contingency table, or {'column': 'pay', 'quantiles': 16}."""
     if not isinstance(wanted, Sequence) or isinstance(wanted, str) or not wanted:
         raise QueryError("HB592", "columns is empty or not a list.", "Use columns => ['region', 'age'].")
     if len(wanted) > MAX_COLUMNS:
@@ -144,7 +144,7 @@ def _one(table: Table, wanted: object) -> SyntheticColumn:
 
 
 def _thin(column: Column) -> int:
-    """Choose how many thin bins a column's quantiles are made of: no more than it has whole numbers."""
+    """Choose the number of thin bins for a column's quantiles: at most the number of its integers."""
     if column.bounds is None or column.kind is Kind.REAL:
         return THIN
     return min(THIN, math.floor(column.bounds.high - column.bounds.low) + 1)
@@ -155,19 +155,19 @@ def levels(each: SyntheticColumn, noisy: Whole, total: float) -> Levels:
     counts = project_to_totals(noisy.astype(np.float64)[None, :], np.array([max(total, 1.0)]))[0]
     if each.axis.size <= each.most:
         return Levels(each, np.arange(each.axis.size), counts)
-    merged = _together(counts, each.most, ordered=each.axis.ordered)
-    if None in each.axis.labels:  # what is missing lies near nothing
+    merged = _merge(counts, each.most, ordered=each.axis.ordered)
+    if None in each.axis.labels:  # NULL is adjacent to no value
         merged[each.axis.labels.index(None)] = int(merged.max()) + 1
         merged = np.unique(merged, return_inverse=True)[1]
     return Levels(each, merged, counts)
 
 
-def _together(counts: Floats, most: int, *, ordered: bool) -> Whole:
-    """Put categories together into at most so many: neighbors by equal shares of the counts, or all rare ones.
+def _merge(counts: Floats, most: int, *, ordered: bool) -> Whole:
+    """Merge categories: adjacent ones by equal shares of the counts, or all rare ones.
 
-    >>> _together(np.array([5.0, 1, 1, 1, 4]), 2, ordered=True).tolist()
+    >>> _merge(np.array([5.0, 1, 1, 1, 4]), 2, ordered=True).tolist()
     [0, 0, 1, 1, 1]
-    >>> _together(np.array([1.0, 9, 1, 5]), 3, ordered=False).tolist()
+    >>> _merge(np.array([1.0, 9, 1, 5]), 3, ordered=False).tolist()
     [2, 0, 2, 1]
     """
     if ordered:

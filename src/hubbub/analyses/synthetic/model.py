@@ -1,7 +1,7 @@
-"""A distribution over several columns, told from noisy tables by Private-PGM, and rows drawn from it.
+"""A distribution over several columns, estimated from noisy tables by Private-PGM, and rows sampled from it.
 
-Everything here works on noisy numbers alone, so it costs nothing. The estimation is that of the package mbi (McKenna,
-Sheldon and Miklau 2019); what it gives is kept as tables over the cliques of a junction tree, in plain numpy.
+This is post-processing of noisy numbers, so it costs nothing. The package mbi does the estimation (McKenna, Sheldon and
+Miklau 2019); its result is stored as numpy tables over the cliques of a junction tree.
 """
 
 import math
@@ -29,9 +29,9 @@ STEPS, LAST_STEPS = 1_000, 2_500
 
 @dataclass(frozen=True)
 class NoisyMarginal:
-    """Noisy sums of a table's cells over one or two columns: `groups[k]` says which sum a category of column k is in.
+    """Noisy sums of a table's cells over one or two columns; `groups[k]` maps a category of column k to its sum.
 
-    deviation   of the noise of each sum
+    deviation   the standard deviation of the noise of each sum
     """
 
     columns: Clique
@@ -42,7 +42,7 @@ class NoisyMarginal:
 
 @dataclass(frozen=True)
 class _MarginalSums:
-    """A table's cells added up by groups; equal ones compile once, so it is compared by what it holds."""
+    """The sums of a table's cells by groups; compared by value, so that equal ones compile once."""
 
     groups: tuple[tuple[int, ...], ...]
 
@@ -58,7 +58,7 @@ class _MarginalSums:
         return table.ravel()
 
     def op_norm_sq(self) -> float:
-        """Give the largest eigenvalue of the sums' matrix: the most cells that go into one sum."""
+        """Give the largest eigenvalue of the sums' matrix: the largest number of cells in one sum."""
         return float(math.prod(int(np.bincount(np.array(groups)).max()) for groups in self.groups))
 
 
@@ -77,7 +77,7 @@ class Model:
 
     @cached_property
     def neighbors(self) -> Mapping[int, tuple[int, ...]]:
-        """Say which cliques are linked with each."""
+        """Give the neighbors of each clique."""
         found: dict[int, list[int]] = {place: [] for place in range(len(self.cliques))}
         for one, other in self.links:
             found[one].append(other)
@@ -94,13 +94,13 @@ class Model:
         ones = [self.one(column) for column in range(len(self.sizes))]
         found = {
             (i, j): np.outer(ones[i], ones[j]) for i, j in combinations(range(len(self.sizes)), 2)
-        }  # of columns in different trees this is it
+        }  # columns in different trees are independent
         for column in range(len(self.sizes)):
             found |= {(min(column, j), max(column, j)): table for j, table in self._with(column) if column < j}
         return found
 
     def _with(self, column: int) -> Iterator[tuple[int, Floats]]:
-        """Walk away from a column through the tree, carrying its joint distribution with what separates the cliques."""
+        """Traverse the tree from a column, with its joint distribution with the separators of the cliques."""
         start = next(i for i, clique in enumerate(self.cliques) if column in clique)
         ahead: list[tuple[int, int, Clique, Floats]] = [(-1, start, (), self.one(column))]
         while ahead:
@@ -115,7 +115,7 @@ class Model:
                     ahead.append((place, each, onward, _joined(table, clique, column, between, carried, onward)))
 
     def rows(self, count: int, some: np.random.Generator) -> Whole:
-        """Draw rows, column after column, each as near to its conditional distribution as whole rows can be."""
+        """Sample rows, column after column, each as close to its conditional distribution as possible."""
         found = np.zeros((count, len(self.sizes)), dtype=np.int64)
         drawn: set[int] = set()
         roots = set(range(len(self.cliques))) - {child for _, child in self.links}
@@ -133,14 +133,14 @@ class Model:
 
 
 def marginal(table: Floats, clique: Clique, wanted: Clique) -> Floats:
-    """Add a clique's table up to some of its columns, in the order that is wanted."""
+    """Sum a clique's table to some of its columns, in the given order."""
     left = [c for c in clique if c in wanted]
     summed = table.sum(axis=tuple(i for i, c in enumerate(clique) if c not in wanted))
     return np.transpose(summed, [left.index(c) for c in wanted])
 
 
 def _joined(table: Floats, clique: Clique, column: int, between: Clique, carried: Floats, wanted: Clique) -> Floats:
-    """Give the joint distribution of a column with some of a clique, from the one with what lies between them."""
+    """Give the joint distribution of a column with columns of a clique, through their separator."""
     if column in clique:
         return marginal(table, clique, (column, *wanted))
     both = (*between, *(c for c in wanted if c not in between))
@@ -152,10 +152,10 @@ def _joined(table: Floats, clique: Clique, column: int, between: Clique, carried
 
 
 def spread(shares: Floats, at: Whole, some: np.random.Generator) -> Whole:
-    """Give each row a category by the shares of its group (a row of `shares`), the rows of a group spread evenly.
+    """Give each row a category by the shares of its group (a row of `shares`), with stratified sampling.
 
-    The k rows of a group take one point each from the k equal parts of [0, 1], in random order, so the counts of a
-    group's categories are off by less than 1 where drawing each by itself would be off by √k.
+    Each of the k rows of a group takes one point from one of k equal parts of [0, 1], in random order, so the counts of
+    the group's categories are off by less than 1, where independent sampling would be off by √k.
     """
     order = np.lexsort((some.random(len(at)), at))
     sizes = np.bincount(at, minlength=len(shares))
@@ -166,7 +166,7 @@ def spread(shares: Floats, at: Whole, some: np.random.Generator) -> Whole:
     even = np.full_like(shares, 1.0 / shares.shape[1])
     upto = np.cumsum(np.divide(shares, totals, out=even, where=totals > 0), axis=1)
     upto[:, -1] = 1.0
-    # one sorted list for all groups: group g has the part from g to g + 1
+    # one sorted list for all groups: group g has the interval from g to g + 1
     line = (np.minimum(upto, 1.0) + np.arange(len(shares))[:, None]).ravel()
     chosen = np.searchsorted(line, points + at[order], side="right") - at[order] * shares.shape[1]
     found = np.empty(len(at), dtype=np.int64)
@@ -180,7 +180,7 @@ def independent(sizes: Sequence[int], ones: Sequence[Floats]) -> Model:
 
 
 def cells(sizes: Sequence[int], cliques: Sequence[Clique]) -> int:
-    """Count the cells of the junction tree that a model over these cliques would need."""
+    """Count the cells of the junction tree of a model over these cliques."""
     with private_pgm() as mbi:
         domain = mbi.Domain(range(len(sizes)), sizes)
         tree, _ = mbi.junction_tree.make_junction_tree(domain, list(cliques))
@@ -190,7 +190,7 @@ def cells(sizes: Sequence[int], cliques: Sequence[Clique]) -> int:
 def fit(
     sizes: Sequence[int], measured: Sequence[NoisyMarginal], total: float, *, steps: int, start: Model | None = None
 ) -> Model:
-    """Find the distribution of largest entropy among those that are nearest to what was measured."""
+    """Find the maximum-entropy distribution among those that are nearest to the measurements."""
     import networkx
 
     with private_pgm() as mbi:
@@ -242,7 +242,7 @@ def calibrated(
 
 
 def _spanned(values: Floats, columns: Clique, clique: Clique) -> Floats:
-    """Lay a table over some columns of a clique along the clique's axes."""
+    """Align a table over some columns of a clique with the clique's axes."""
     order = sorted(range(len(columns)), key=lambda i: clique.index(columns[i]))
     laid = np.transpose(values, order)
     sizes = iter(laid.shape)
@@ -250,7 +250,7 @@ def _spanned(values: Floats, columns: Clique, clique: Clique) -> Floats:
 
 
 def _summed(logs: Floats, clique: Clique, wanted: Clique) -> Floats:
-    """Add up in logarithms over all columns but those that are wanted (which keep the clique's order)."""
+    """Sum logarithms over all columns but the wanted ones, which keep the clique's order."""
     over = tuple(i for i, c in enumerate(clique) if c not in wanted)
     top = logs.max(axis=over, keepdims=True)
     return np.asarray(np.squeeze(top, axis=over) + np.log(np.exp(logs - top).sum(axis=over)))
@@ -258,7 +258,7 @@ def _summed(logs: Floats, clique: Clique, wanted: Clique) -> Floats:
 
 @contextmanager
 def private_pgm() -> Iterator[Any]:
-    """Give the package mbi, counting in double precision, without its advice on how to set up JAX."""
+    """Give the package mbi in double precision, without its warnings about the setup of JAX."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

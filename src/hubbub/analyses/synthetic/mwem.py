@@ -1,4 +1,4 @@
-"""Multiplicative weights: a distribution over all cells, mended where it is most wrong (Hardt, Ligett, McSherry 2012).
+"""Multiplicative weights: update a distribution where its error is largest (Hardt, Ligett, McSherry 2012).
 
 CALL mwem(table => 'patients', columns => ['region', 'sick', {'column': 'age', 'bins': 8}], rounds => 5)
 """
@@ -28,13 +28,13 @@ from hubbub.sql.noise_budget import NoiseBudget
 from hubbub.sql.release_size import labels_width
 from hubbub.sql.split import portions
 
-#: Most cells of the distribution, most tables that it may be wrong in, most rows that are made.
+#: Maximum numbers of cells, of candidate tables, and of rows.
 MAX_CELLS = 200_000
 MAX_TABLES = 2_000
 MAX_ROWS = 1_000_000
-#: Shares of ε: the number of rows; the rest is halved between selections and measurements.
+#: Share of ε for the number of rows; the rest is split equally between selections and measurements.
 TOTAL_SHARE = 0.05
-#: How often all that was measured is gone through again after each round.
+#: Passes over all measurements after each round.
 PASSES = 100
 
 
@@ -50,9 +50,9 @@ def mwem(
 ) -> "Mwem":
     """Prepare synthetic rows by multiplicative weights, with a pure ε.
 
-    ways     the tables that shall agree are those of so many columns
-    rounds   how many of these are measured; by default as many as there are columns
-    size     how many rows to make; by default about as many as there are, or as many as a release may have
+    ways     the number of columns of the tables that should agree
+    rounds   the number of tables to measure; by default the number of columns
+    size     the number of rows; by default about that of the data, or as many as a release can have
     """
     on = axes(setting.table(table), columns)
     ways = numbers.integer(ways, "ways", 1, len(on))
@@ -120,7 +120,7 @@ class Mwem(PreparedAnalysis):
     """
 
     marginal: Marginal
-    workload: tuple[Clique, ...]  #: the tables that shall agree
+    workload: tuple[Clique, ...]  #: the tables that should agree
     rounds: int
     size: int | None
     max_rows: int
@@ -129,7 +129,7 @@ class Mwem(PreparedAnalysis):
     measured: Laplace  #: on the selected table
 
     def run(self, run: Run) -> Published:
-        """Select, measure and mend in turns; draw rows."""
+        """Select, measure and update in rounds; sample rows."""
         run.progress(0.05, "counting")
         truth = counts(run, [self.marginal])
         total = max(1, truth.through(lambda found: self.counted.sample(int(found[0].sum()), run.source)))
@@ -148,7 +148,7 @@ class Mwem(PreparedAnalysis):
             known.append((each, noisy.astype(np.float64)))
             weights = reweighted(weights, known, float(total))
         run.progress(0.9, "drawing rows")
-        some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
+        some = np.random.default_rng(run.source.words(4).tolist())  # privacy does not depend on the randomness of rows
         rows = spread(weights.reshape(1, -1), np.zeros(self.size or min(total, self.max_rows), dtype=np.int64), some)
         at = np.unravel_index(rows, self.marginal.shape)
         outputs = tuple(
@@ -158,7 +158,7 @@ class Mwem(PreparedAnalysis):
         return Published(outputs, self._model(total, known, len(rows)))
 
     def scores(self, truth: Counts, told: dict[Clique, Whole]) -> Whole:
-        """Score each table by how much it is off, less what noise is off by anyway."""
+        """Score each table by its error, minus the expected error of the noise."""
         return np.array(
             [
                 int(np.abs(self._table(truth, each) - told[each]).sum())
@@ -186,12 +186,12 @@ class Mwem(PreparedAnalysis):
 
 
 def summed(table: Any, each: Clique) -> Any:
-    """Add a table up to some of its columns."""
+    """Sum a table to some of its columns."""
     return table.sum(axis=tuple(c for c in range(table.ndim) if c not in each))
 
 
 def reweighted(weights: Floats, known: Sequence[tuple[Clique, Floats]], total: float) -> Floats:
-    """Multiply the weights until they agree better with all that was measured; they keep their total."""
+    """Update the weights multiplicatively to fit all measurements; their total stays."""
     for _ in range(PASSES):
         for each, noisy in known:
             shape = [n if c in each else 1 for c, n in enumerate(weights.shape)]

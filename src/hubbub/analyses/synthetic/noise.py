@@ -57,7 +57,7 @@ class SynthesisNoise:
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
-        """How far a unit moves the sums of any pair, however coarse."""
+        """The sensitivity of the sums of any pair, however coarse."""
         bounds = [each.sensitivity for each in self.twos] + [each.part(each.size - 1) for each in self.twos]
         return Sensitivity(max(each.l1 for each in bounds), max(each.l2_squared for each in bounds))
 
@@ -127,12 +127,12 @@ class SynthesisNoise:
         )
 
     def _of_each_pair(self, share: str) -> Fraction:
-        """Give what each of the selected pairs gets of a share."""
+        """Give the portion of each selected pair."""
         return portions(self._parts[share], [1.0] * self.pairs)[0]
 
 
 def root_below(square: Fraction) -> Fraction:
-    """Give a number whose square is at most this, and nearly so.
+    """Give the square root, rounded down.
 
     >>> root_below(Fraction(2)) ** 2 <= 2, float(root_below(Fraction(2)))
     (True, 1.414213562373)

@@ -1,4 +1,4 @@
-"""Which pairs of columns are measured, and how finely: where the model is wrong by more than the noise would be."""
+"""Selection of the pairs of columns to measure: those where the model's error exceeds the noise."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from hubbub.analyses.synthetic.model import Clique, Floats, Pair, Whole, cells
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pair of columns, each seen so coarsely: `groups` says which sum a level is in."""
+    """A pair of columns with groupings: `groups` maps a level to its sum."""
 
     pair: Pair
     groups: tuple[Whole, Whole]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many groups each column has."""
+        """The number of groups of each column."""
         return int(self.groups[0].max()) + 1, int(self.groups[1].max()) + 1
 
     def sums(self, table: Whole) -> Whole:
-        """Add up a table of the pair's levels by groups."""
+        """Sum a table of the pair's levels by groups."""
         return added(added(table, self.groups[0], 0), self.groups[1], 1)
 
 
 def added(table: Whole, groups: Whole, axis: int) -> Whole:
-    """Add up the entries of each group along an axis."""
+    """Sum the entries of each group along an axis."""
     along = np.moveaxis(table, axis, 0)
     found = np.zeros((int(groups.max()) + 1, *along.shape[1:]), dtype=table.dtype)
     np.add.at(found, groups, along)
@@ -35,7 +35,7 @@ def added(table: Whole, groups: Whole, axis: int) -> Whole:
 
 
 def candidates(columns: Sequence[Levels]) -> tuple[Candidate, ...]:
-    """List every pair of columns in every combination of coarsenesses."""
+    """List every pair of columns with every combination of groupings."""
     ways = [each.groupings() for each in columns]
     return tuple(
         Candidate((i, j), (one, other))
@@ -54,7 +54,7 @@ def scores(
     total: float,
     noise: float,
 ) -> Whole:
-    """Score candidates: by how much the model's sums are off in all, less what the noise on them would be off.
+    """Score candidates by the total error of the model's sums, minus the expected error of the noise.
 
     Theorem (Scores of pairs). Let one unit move the counts of every pair of columns by at most D in L1. Then it moves
     every score by at most D, whatever the model.
@@ -72,7 +72,7 @@ def scores(
 
 
 def forest(pairs: Sequence[Pair], more: Pair) -> bool:
-    """Say whether a pair joins two columns that the pairs so far leave apart."""
+    """Return whether a pair connects two columns that the pairs so far do not."""
     reached, grown = {more[0]}, True
     while grown:
         ahead = {c for pair in pairs for c in pair if reached & set(pair)} - reached
@@ -82,6 +82,6 @@ def forest(pairs: Sequence[Pair], more: Pair) -> bool:
 
 
 def small_enough(sizes: Sequence[int], chosen: Sequence[Pair], among: Iterable[Pair], most: int) -> set[Pair]:
-    """Find the pairs that a model can take on without growing beyond so many cells; what it has, it can have again."""
+    """Find the pairs that can be added to a model without exceeding a number of cells."""
     have: list[Clique] = list(dict.fromkeys(chosen))
     return {pair for pair in among if pair in have or cells(sizes, [*have, pair]) <= most}

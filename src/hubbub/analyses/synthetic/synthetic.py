@@ -1,4 +1,4 @@
-"""Synthetic rows: select pairs of columns, measure them, and generate rows from what was measured.
+"""Synthetic rows: select pairs of columns, measure them, and generate rows from the measurements.
 
 CALL synthetic(table => 'visits', columns => ['region', 'age', {'column': 'cost', 'quantiles': 16}])
 """
@@ -38,9 +38,9 @@ from hubbub.sql.noise import standard_deviation
 from hubbub.sql.noise_budget import AdditiveNoise
 from hubbub.sql.release_size import labels_width
 
-#: Shares of the budget: counts of each column, selections of pairs, counts of the selected pairs, the report.
+#: Shares of the budget: counts of columns, selections of pairs, counts of the selected pairs, and the report.
 SHARES = {"columns": 0.18, "selections": 0.08, "pairs": 0.72, "report": 0.02}
-#: Most rows that are made; most cells of the model; most pairs that are measured.
+#: Maximum numbers of rows, of cells of the model, and of measured pairs.
 MAX_ROWS = 1_000_000
 MAX_CELLS = 200_000
 MAX_PAIRS = 128
@@ -59,10 +59,10 @@ def synthetic(
 ) -> "Synthesis":
     """Prepare synthetic rows.
 
-    columns   names, axes as in a published table ({'column': 'age', 'bins': 10}), or {'column': 'pay', 'quantiles': 16}
-    size      how many rows to make; by default about as many as there are, or as many as a release may have
-    pairs     how many pairs of columns are measured; by default twice as many as there are columns, less one
-    rounds    how often the model is fitted; the first time the pairs make a tree
+    columns   names, axes as in a table ({'column': 'age', 'bins': 10}), or {'column': 'pay', 'quantiles': 16}
+    size      the number of rows; by default about that of the data, or as many as a release can have
+    pairs     the number of pairs of columns to measure; by default twice the number of columns, minus one
+    rounds    how often the model is fitted; the pairs of the first round form a tree
     """
     on = asked(setting.table(table), columns)
     if size is not None:
@@ -72,7 +72,7 @@ def synthetic(
     count = numbers.integer(pairs, "pairs", 1, MAX_PAIRS) if wide and pairs is not None else _usual(len(on))
     turns = numbers.integer(rounds, "rounds", 1, 10) if rounds is not None else 3
     if wide:
-        with private_pgm():  # whoever has it not is told before anything is charged
+        with private_pgm():  # report a missing package before the charge
             pass
     ones = tuple(marginal(setting, table, [each.axis], where=where) for each in on)
     twos = tuple(
@@ -106,7 +106,7 @@ def _usual(columns: int) -> int:
 
 
 def _narrow() -> dict[str, float]:
-    """Share the budget where there is one column only."""
+    """Split the budget for a single column."""
     return {"columns": SHARES["columns"] + SHARES["selections"] + SHARES["pairs"], "report": SHARES["report"]}
 
 
@@ -137,7 +137,7 @@ class Synthesis(PreparedAnalysis):
     noises: SynthesisNoise
 
     def run(self, run: Run) -> Published:
-        """Count, select and measure in turns, draw rows, and report on them."""
+        """Count, select and measure in rounds, sample rows, and report their error."""
         run.progress(0.02, "counting columns")
         truth = counts(run, self.noises.ones)
         noisy = truth.through(
@@ -164,19 +164,19 @@ class Synthesis(PreparedAnalysis):
         if self.noises.pairs:
             run.progress(0.05, "counting pairs")
             twos = Secret(counts(run, self.noises.twos).through(lambda found: _pairs(found, known)))
-            model, measured = self._told(run, known, twos, measured, model, total)
+            model, measured = self._fit(run, known, twos, measured, model, total)
         run.progress(0.9, "drawing rows")
-        some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
+        some = np.random.default_rng(run.source.words(4).tolist())  # privacy does not depend on the randomness of rows
         rows = model.rows(self.size or min(max(1, round(total)), self.max_rows), some)
         run.progress(0.95, "comparing")
-        fares = self._fares(run, known, rows, ones, twos, total)
+        utilities = self._utilities(run, known, rows, ones, twos, total)
         outputs = tuple(
             Output(each.name, each.column.kind.value, own.values(rows[:, i], some))
             for i, (each, own) in enumerate(zip(self.columns, known, strict=True))
         )
-        return Published(outputs, self._model(known, measured, fares, rows, total))
+        return Published(outputs, self._model(known, measured, utilities, rows, total))
 
-    def _told(
+    def _fit(
         self,
         run: Run,
         known: Sequence[Levels],
@@ -185,14 +185,14 @@ class Synthesis(PreparedAnalysis):
         model: Model,
         total: float,
     ) -> tuple[Model, list[NoisyMarginal]]:
-        """Select pairs where the model is most wrong, measure them, tell the model anew; in several turns."""
+        """Select pairs with large errors of the model, measure them, and fit the model again; in several rounds."""
         sizes, listed = [each.size for each in known], candidates(known)
-        # the mean of |Z| is what the noise adds to a sum's error
+        # the mean of |Z| is the expected error of the noise on a sum
         noise = standard_deviation(self.noises.measured) * (
             sqrt(2 / np.pi) if isinstance(self.noises.measured, Gaussian) else sqrt(1 / 2)
         )
         chosen: list[Pair] = []
-        for turn, picks in enumerate(self._turns()):
+        for turn, picks in enumerate(self._selections_per_round()):
             run.progress(0.1 + 0.8 * turn / self.rounds, f"selecting pairs, turn {turn + 1} of {self.rounds}")
             told = partial(scores, listed=listed, model=model.pairs(), total=total, noise=noise)
             scored = Secret(twos.through(told))
@@ -209,20 +209,20 @@ class Synthesis(PreparedAnalysis):
         return model, measured
 
     def _selected(self, run: Run, scored: Secret[Whole], allowed: Whole) -> int:
-        """Select one of the candidates that may be."""
+        """Select one of the allowed candidates."""
         best = self.noises.selection(len(allowed))
         return int(allowed[scored.through(lambda found: best.sample(found[allowed], run.source))])
 
     def _measured(self, run: Run, twos: Secret[dict[Pair, Whole]], each: Candidate) -> NoisyMarginal:
-        """Measure what was selected."""
+        """Measure the selected pair."""
         sums = twos.through(lambda true: self.noises.measured.sample(each.sums(true[each.pair]), run.source))
         groups = tuple(tuple(map(int, own)) for own in each.groups)
         return NoisyMarginal(
             each.pair, groups, sums.ravel().astype(np.float64), standard_deviation(self.noises.measured)
         )
 
-    def _turns(self) -> list[int]:
-        """Share the selections over the turns: a tree first, so that every column is told something of another."""
+    def _selections_per_round(self) -> list[int]:
+        """Distribute the selections over the rounds: a tree first, so that every column is in a pair."""
         if self.rounds == 1:
             return [self.noises.pairs]
         first = min(self.noises.pairs, len(self.columns) - 1)
@@ -235,14 +235,14 @@ class Synthesis(PreparedAnalysis):
     def _allowed(
         self, sizes: Sequence[int], listed: Sequence[Candidate], chosen: Sequence[Pair], taken: set[Pair], *, tree: bool
     ) -> Whole:
-        """Find the candidates that may be selected now: told from earlier selections alone."""
+        """Find the candidates that can be selected now, using earlier selections only."""
         every = {each.pair for each in listed}
         joins = {pair for pair in every if forest(chosen, pair)} if tree else set()
         fitting = small_enough(sizes, chosen, joins or every - taken or every, MAX_CELLS)
-        # one that is there already always fits
+        # a pair that was selected before always fits
         return np.array([i for i, each in enumerate(listed) if each.pair in (fitting or set(chosen))], dtype=np.int64)
 
-    def _fares(
+    def _utilities(
         self,
         run: Run,
         known: Sequence[Levels],
@@ -251,7 +251,7 @@ class Synthesis(PreparedAnalysis):
         twos: Secret[dict[Pair, Whole]],
         total: float,
     ) -> list[ColumnUtility]:
-        """Tell how far the rows are from the data, column by column: from noisy sums of differences."""
+        """Estimate the error of the rows, column by column, from noisy sums of differences."""
         scale = total / len(rows)
         singles = [np.rint(np.bincount(rows[:, i], minlength=each.size) * scale) for i, each in enumerate(known)]
         off = ones.through(
@@ -269,11 +269,11 @@ class Synthesis(PreparedAnalysis):
         self,
         known: Sequence[Levels],
         measured: Sequence[NoisyMarginal],
-        fares: Sequence[ColumnUtility],
+        utilities: Sequence[ColumnUtility],
         rows: Whole,
         total: float,
     ) -> dict[str, Any]:
-        """Give everything that was measured, and the report."""
+        """Give all measurements and the report."""
         return {
             "total": round(total, 3),
             "rows": len(rows),
@@ -298,12 +298,12 @@ class Synthesis(PreparedAnalysis):
                 }
                 for each in measured[len(known) :]
             ],
-            "utility": [each.to_json() for each in fares],
+            "utility": [each.to_json() for each in utilities],
         }
 
 
 def _total(noisy: Sequence[Counts], noises: Sequence[AdditiveNoise]) -> float:
-    """Estimate the number of rows from every column's counts: the columns with few categories know it best."""
+    """Estimate the number of rows from every column's counts, weighted by their accuracy."""
     weights = np.array(
         [1 / (len(each) * standard_deviation(noise) ** 2) for each, noise in zip(noisy, noises, strict=True)]
     )
@@ -312,7 +312,7 @@ def _total(noisy: Sequence[Counts], noises: Sequence[AdditiveNoise]) -> float:
 
 
 def _merged(table: Whole, known: Sequence[Levels]) -> Whole:
-    """Add a table of categories up to one of levels."""
+    """Sum a table of categories to a table of levels."""
     found = table.reshape([len(each.merged) for each in known])
     for axis, each in enumerate(known):
         if each.size < len(each.merged):
@@ -326,7 +326,7 @@ def _pairs(found: Sequence[Counts], known: Sequence[Levels]) -> dict[Pair, Whole
 
 
 def _off(true: dict[Pair, Whole], rows: Whole, known: Sequence[Levels], scale: float) -> Counts:
-    """Add up, for each column, by how much its pairs are off."""
+    """Sum the errors of the pairs of each column."""
     found = np.zeros(len(known), dtype=np.int64)
     for (i, j), table in true.items():
         made = np.bincount(rows[:, i] * known[j].size + rows[:, j], minlength=table.size) * scale

@@ -1,4 +1,4 @@
-"""How good synthetic rows are, column by column: what may be published, and what only an owner may compute."""
+"""The utility of synthetic rows by column: a private report, and exact distances for owners only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnUtility:
-    """How one column fares: total-variation distances between synthetic rows and data, with their ± at 95%.
+    """The utility of one column: total-variation distances between synthetic rows and data, with their ± at 95%.
 
-    Both were measured with noise and paid for, so they may be published. `pairs` is the mean over the column's pairs
-    with all others; None where there is no other.
+    Both were measured with noise and charged, so they can be published. `pairs` is the mean over the column's pairs
+    with all others; None if there is no other column.
     """
 
     column: str
@@ -41,7 +41,7 @@ def column_utilities(
     halves: Sequence[float],
     total: float,
 ) -> list[ColumnUtility]:
-    """Make distances of noisy sums of differences: halved, and as parts of the total."""
+    """Convert noisy sums of differences to distances: half of them, as shares of the total."""
     others = max(1, len(names) - 1)
     found = []
     for i, name in enumerate(names):
@@ -56,7 +56,7 @@ def _share(off: float, total: float) -> float:
 
 
 class Synthetic:
-    """Synthetic rows with what was measured for them and how good they are."""
+    """The model of synthetic rows: the rows, their measurements and their utility."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
@@ -73,9 +73,9 @@ class Synthetic:
         return self.release.to_pandas()
 
     def report(self) -> str:
-        """Write the report: for each column how far the rows are off, and for how sure that is.
+        """Write the report: the error of the rows for each column, with its confidence interval.
 
-        Distances are total-variation distances: the part of the rows that would have to be changed.
+        Distances are total-variation distances: the share of rows that would have to change.
         """
         lines = [f"{'column':<24} {'alone':>16} {'with others':>16}"]
         for each in self.utility:
@@ -84,7 +84,7 @@ class Synthetic:
         return "\n".join(lines)
 
     def plot(self) -> "Figure":
-        """Draw each column: what the rows have of each level, beside what was measured with its ±."""
+        """Plot each column: the share of each level in the rows, and the measurement with its ±."""
         try:
             from matplotlib.figure import Figure
         except ImportError:
@@ -114,9 +114,9 @@ class Synthetic:
 
 
 def distances(data: NDArray[np.int64], rows: NDArray[np.int64], sizes: Sequence[int]) -> dict[tuple[int, int], float]:
-    """Compute the exact total-variation distance of every two columns: for owners, since it reads the data itself.
+    """Compute the exact total-variation distance of every two columns. For data owners: it reads the data.
 
-    Nothing of it may be shown to analysts: it is not private. `Synthetic.utility` is.
+    The result is not private and must not be shown to analysts, unlike `Synthetic.utility`.
 
     >>> distances(np.array([[0, 0], [1, 1]]), np.array([[0, 0], [0, 1]]), [2, 2])
     {(0, 1): 0.5}
@@ -130,5 +130,5 @@ def distances(data: NDArray[np.int64], rows: NDArray[np.int64], sizes: Sequence[
 
 
 def k_marginal(distance: Mapping[tuple[int, int], float]) -> float:
-    """Score rows as the NIST challenges do, on pairs: 1000 where all agree, 0 where nothing does."""
+    """Score rows as in the NIST challenges, on pairs: 1000 if all agree, 0 if none does."""
     return 1000.0 * (1.0 - float(np.mean(list(distance.values()))))

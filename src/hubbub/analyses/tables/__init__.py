@@ -1,1 +1,1 @@
-"""What is made to be published: tables, workloads and synthetic data, each from one charge."""
+"""Published tables: contingency tables, hierarchical counts, and histograms for range queries."""

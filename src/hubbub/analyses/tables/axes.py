@@ -1,8 +1,8 @@
-"""Axes: columns as finite lists of categories, from declarations alone; a cell for each combination of them.
+"""Axes: columns as finite lists of categories, from declarations only.
 
-An axis is asked for by the name of a column (its declared values, both truth values, the whole numbers or the days
-between its bounds), or by a map: {'column': 'age', 'edges': [0, 18, 65, 110]}, {'column': 'age', 'bins': 10}, and with
-'missing': TRUE one category more for the rows where it is NULL.
+An axis is given by the name of a column (its declared values, TRUE and FALSE, the integers or the days between its
+bounds), or by a map: {'column': 'age', 'edges': [0, 18, 65, 110]} or {'column': 'age', 'bins': 10}. 'missing': TRUE
+adds a category for NULL.
 """
 
 import math
@@ -19,9 +19,9 @@ from hubbub.core.schema import Column, Kind, Table, Value
 from hubbub.errors import QueryError
 from hubbub.sql.dialects.duckdb import DUCKDB
 
-#: Most categories of one axis.
+#: Maximum number of categories of one axis.
 MAX_CATEGORIES = 10_000
-#: The name of what is not there, where it is shown.
+#: The label of NULL.
 MISSING = "missing"
 
 _KEYS = frozenset({"column", "edges", "bins", "missing"})
@@ -32,10 +32,10 @@ class Axis:
     """One column of a table to publish.
 
     name     the column's name
-    kind     of the labels: that of the column, or text where they are bins
-    labels   what each category is called, in order; None for the rows where the column is NULL
-    key      the text that rows are grouped by, and what it gives for each category, in order
-    edges    of bins: the i-th is [edges[i], edges[i+1]), the last one closed; None where categories are values
+    kind     the kind of the labels: that of the column, or text for bins
+    labels   the label of each category, in order; None for NULL
+    key      the SQL expression that rows are grouped by; `codes` are its values for each category, in order
+    edges    of bins: the i-th is [edges[i], edges[i+1]), the last one closed; None if categories are values
     """
 
     name: str
@@ -47,16 +47,16 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """How many categories there are."""
+        """The number of categories."""
         return len(self.labels)
 
     @property
     def ordered(self) -> bool:
-        """Whether categories next to each other are near: numbers and dates are, texts are not."""
+        """Whether the categories have an order, as numbers and dates do."""
         return self.edges is not None or self.kind not in (Kind.TEXT, Kind.BOOLEAN)
 
     def ends(self, place: int) -> tuple[Fraction, Fraction] | None:
-        """Give the ends of a bin; None where the category is a value."""
+        """Give the ends of a bin; None if the category is a value."""
         if self.edges is None or place >= len(self.edges) - 1:
             return None
         return self.edges[place], self.edges[place + 1]
@@ -100,7 +100,7 @@ def _column(table: Table, name: object) -> Column:
 
 
 def _edges(column: Column, asked: Mapping[str, Any]) -> tuple[Fraction, ...] | None:
-    """Give the edges of bins, where bins are asked for."""
+    """Give the edges of the requested bins, if any."""
     if "edges" not in asked and "bins" not in asked:
         return None
     if not column.kind.numeric or column.bounds is None:
@@ -120,7 +120,7 @@ def _edges(column: Column, asked: Mapping[str, Any]) -> tuple[Fraction, ...] | N
         if not isinstance(given, Sequence) or isinstance(given, str) or not 2 <= len(given) <= MAX_CATEGORIES + 1:
             raise QueryError("HB587", f"The edges of {column.name} must be a list of numbers.", "Use [0, 18, 65, 110].")
         found = [numbers.exact(edge, f"an edge of {column.name}") for edge in given]
-    # the last bin is closed, so it may be a single point; every other one must hold something
+    # the last bin is closed, so it may be a single point; the others must not be empty
     if any(not one < other for one, other in pairwise(found[:-1])) or not found[-2] <= found[-1]:
         raise QueryError(
             "HB587", f"The edges of {column.name} are not in increasing order.", "Use fewer bins, or increasing edges."
@@ -133,7 +133,7 @@ def _edges(column: Column, asked: Mapping[str, Any]) -> tuple[Fraction, ...] | N
 
 def _binned(column: Column, edges: tuple[Fraction, ...], *, missing: bool) -> Axis:
     name = DUCKDB.identifier(column.name)
-    # values outside of all bins belong to no cell, like those outside a declared list
+    # values outside all bins are in no cell, like those outside a declared list
     tests = [f"WHEN {name} < {_number(edges[0])} OR {name} > {_number(edges[-1])} THEN NULL"]
     tests += [f"WHEN {name} < {_number(edge)} THEN {code}" for code, edge in enumerate(edges[1:-1])]
     last = len(edges) - 2
@@ -147,7 +147,7 @@ def _binned(column: Column, edges: tuple[Fraction, ...], *, missing: bool) -> Ax
 
 
 def _span(edges: Sequence[Fraction], place: int, *, whole: bool) -> str:
-    """Name a bin: whole numbers by both ends of it, others as the interval that it is.
+    """Label a bin: integers by its first and last value, others as an interval.
 
     >>> edges = [Fraction(0), Fraction(18), Fraction(65)]
     >>> _span(edges, 0, whole=True), _span(edges, 1, whole=True), _span(edges, 0, whole=False)
@@ -178,7 +178,7 @@ def _valued(column: Column, *, missing: bool) -> Axis:
 
 
 def listed(column: Column) -> tuple[Value, ...] | None:
-    """List the values that a column can have, where its declaration says them."""
+    """List the values that a column can have, if its declaration determines them."""
     if column.values is not None:
         other = () if column.other is None or column.other in column.values else (column.other,)
         return (*column.values, *other)
@@ -197,5 +197,5 @@ def listed(column: Column) -> tuple[Value, ...] | None:
 def _number(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
-    # as long as a double is: the engine compares doubles
+    # with the digits of a double, because the engine compares doubles
     return repr(float(value))

@@ -1,6 +1,6 @@
-"""What makes noisy numbers fit to be published: none below zero, whole numbers, parts that add up to their totals.
+"""Consistency of noisy numbers: non-negative, integer, and adding up to their totals.
 
-All of it works on noisy numbers alone, so it costs nothing.
+This is post-processing of noisy numbers, so it costs nothing.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-#: Numbers that are looked at in all rounds together, and rounds at most and at least.
+#: Numbers that are processed in all rounds together, and the largest and smallest number of rounds.
 _EFFORT, _MAX_ROUNDS, _MIN_ROUNDS = 50_000_000, 2_000, 50
 _ENOUGH = 1e-4
 
@@ -21,10 +21,10 @@ def non_negative(
 ) -> Floats:
     """Find the non-negative vector that is nearest to the measurements, by accelerated projected descent.
 
-    slope     gives half the gradient of the squared distance
+    slope     half the gradient of the squared distance
     steepest  the largest eigenvalue of its matrix
-    total     what the numbers add up to. Without it, a table of many empty cells gets too large: noise below zero is
-              cut off, and noise above it stays
+    total     the sum of the numbers. Without it, a table of many empty cells becomes too large, because noise below
+              zero is cut off and noise above it stays
     """
 
     def inside(values: Floats) -> Floats:
@@ -37,7 +37,7 @@ def non_negative(
     for _ in range(min(_MAX_ROUNDS, max(_MIN_ROUNDS, _EFFORT // max(start.size, 1)))):
         step = inside(ahead - slope(ahead) / steepest)
         change = step - found
-        if float(np.sum((ahead - step) * change)) > 0:  # it turned: start the pace anew
+        if float(np.sum((ahead - step) * change)) > 0:  # the direction changed: restart the acceleration
             pace = 1.0
         faster = (1 + np.sqrt(1 + 4 * pace * pace)) / 2
         ahead = step + (pace - 1) / faster * change
@@ -48,9 +48,9 @@ def non_negative(
 
 
 def project_to_totals(values: Floats, totals: Floats) -> Floats:
-    """Move each row as little as can be so that it has no negative number and adds up to its total (which is ≥ 0).
+    """Change each row as little as possible so that it is non-negative and adds up to its total (which is ≥ 0).
 
-    The projection onto a simplex: the same amount is taken from all that stay above zero.
+    This is the projection onto a simplex: the same amount is subtracted from all numbers that stay positive.
 
     >>> onto_total(np.array([[3.0, -1.0, 2.0]]), np.array([4.0])).tolist()
     [[2.5, 0.0, 1.5]]
@@ -58,16 +58,16 @@ def project_to_totals(values: Floats, totals: Floats) -> Floats:
     if not values.size:
         return values.copy()
     ordered = -np.sort(-values, axis=1)
-    # what would be taken if the k largest stayed
+    # the amount to subtract if the k largest stay positive
     taken = (np.cumsum(ordered, axis=1) - totals[:, None]) / np.arange(1, values.shape[1] + 1)
     kept = np.maximum((ordered > taken).sum(axis=1), 1)
     return np.maximum(values - np.take_along_axis(taken, kept[:, None] - 1, axis=1), 0.0)
 
 
 def round_to_totals(values: Floats, totals: Whole) -> Whole:
-    """Round each row of non-negative numbers to whole ones that add up to its total, by largest remainders.
+    """Round each row of non-negative numbers to integers that add up to its total, by largest remainders.
 
-    The numbers must add up to about their total. Ties go to the first.
+    The numbers must add up approximately to their total. Ties go to the first.
 
     >>> rounded(np.array([[1.5, 0.25, 2.25], [0.0, 0.0, 0.0]]), np.array([4, 0])).tolist()
     [[2, 0, 2], [0, 0, 0]]
@@ -81,7 +81,7 @@ def round_to_totals(values: Floats, totals: Whole) -> Whole:
     width = max(values.shape[1], 1)
     each, left = np.divmod(missing, width)
     whole += each[:, None] + (rank < left[:, None])
-    # a total below its floors takes from the smallest remainders first, which may be zeros: nothing goes below zero
+    # a total below the sum of the floors is taken from the smallest remainders first, but never below zero
     short = np.minimum(whole, 0).sum(axis=1)
     if short.any():
         whole = _taken(np.maximum(whole, 0), -short)
@@ -89,7 +89,7 @@ def round_to_totals(values: Floats, totals: Whole) -> Whole:
 
 
 def _taken(whole: Whole, amount: Whole) -> Whole:
-    """Take an amount from the largest numbers of each row."""
+    """Subtract an amount from the largest numbers of each row."""
     order = np.argsort(-whole, axis=1, kind="stable")
     ordered = np.take_along_axis(whole, order, axis=1)
     before = np.cumsum(ordered, axis=1) - ordered
@@ -100,7 +100,7 @@ def _taken(whole: Whole, amount: Whole) -> Whole:
 
 
 def round_running_totals(values: Floats) -> Whole:
-    """Round non-negative numbers so that every running total is off by half at most.
+    """Round non-negative numbers so that every running total is off by at most one half.
 
     >>> running(np.array([0.4, 0.4, 0.4, 0.8])).tolist()
     [0, 1, 0, 1]
@@ -110,7 +110,7 @@ def round_running_totals(values: Floats) -> Whole:
 
 
 def ends(value: NDArray[np.int64] | Floats, middle: Floats, half: Floats | float) -> tuple[list[float], list[float]]:
-    """Give intervals around estimates, none of them below zero, each with the published value in it."""
+    """Give non-negative intervals around estimates that contain the published values."""
     low = np.minimum(np.maximum(middle - half, 0.0), value)
     high = np.maximum(np.maximum(middle + half, 0.0), value)
     return [float(end) for end in np.round(low, 3)], [float(end) for end in np.round(high, 3)]

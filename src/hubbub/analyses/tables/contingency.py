@@ -1,4 +1,4 @@
-"""Contingency tables over declared domains, with marginals that agree with each other.
+"""Contingency tables over declared domains, with consistent marginals.
 
 CALL tabulate(table => 'visits', columns => ['region', {'column': 'age', 'bins': 10}])
 """
@@ -31,10 +31,10 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
 from hubbub.sql.release_size import NUMBER, labels_width
 
-#: Most axes of a table, and most marginals that are published of it.
+#: Maximum number of axes of a table, and of its marginals.
 MAX_AXES = 8
 MAX_MARGINALS = 256
-#: The columns of the answer beside the axes.
+#: The columns of the answer besides the axes.
 TABLE, COUNT = "table", "count"
 #: The name of the marginal without axes.
 TOTAL = "total"
@@ -54,9 +54,9 @@ def tabulate(
     """Prepare a contingency table.
 
     columns    axes: names of columns, or {'column': 'age', 'bins': 10}
-    marginals  which tables are published, by the names of their columns ([] is the total); by default all of them, or
-               those of one and two columns and the whole table where there are more than three columns
-    whole      publish whole numbers; otherwise numbers with a fraction, a little nearer to what was measured
+    marginals  the tables to publish, by their columns ([] is the total); by default all of them, or, with more than
+               three columns, those of one and two columns and the full table
+    whole      publish integers; otherwise real numbers, which are slightly closer to the measurements
     """
     on = axes(setting.table(table), columns)
     if len(on) > MAX_AXES:
@@ -87,7 +87,7 @@ def tabulate(
 
 
 def _wanted(on: Sequence[Axis], marginals: object) -> tuple[Axes, ...]:
-    """Read which marginals are published, the smallest first."""
+    """Give the marginals to publish, the smallest first."""
     every = tuple(range(len(on)))
     if marginals is None:
         return tuple(each for each in subsets(every) if len(on) <= 3 or len(each) <= 2 or each == every)
@@ -110,7 +110,7 @@ def _wanted(on: Sequence[Axis], marginals: object) -> tuple[Axes, ...]:
 
 @dataclass(frozen=True)
 class _MarginalNoise:
-    """Which marginals get which noise."""
+    """The marginals that are measured, with their noise."""
 
     asked: Marginal
     wanted: tuple[Axes, ...]
@@ -159,7 +159,7 @@ def _publish(measured: _MarginalNoise, whole: bool, run: Run) -> Published:  # n
     noisy = counts(run, [asked]).through(drawn)
     run.progress(0.4, "fitting")
     every = tuple(range(len(asked.shape)))
-    told = measured.lattice.told(noisy, sorted({*measured.wanted, every}, key=len))
+    told = measured.lattice.estimate(noisy, sorted({*measured.wanted, every}, key=len))
     fitted = _fitted(measured, noisy, told[every])
     cells: Floats | Whole = _whole(fitted) if whole else np.round(fitted, 6)
     run.progress(0.9, "writing")
@@ -167,7 +167,7 @@ def _publish(measured: _MarginalNoise, whole: bool, run: Run) -> Published:  # n
 
 
 def _fitted(measured: _MarginalNoise, noisy: Mapping[Axes, Floats], start: Floats) -> Floats:
-    """Find the table without negative cells, of the estimated total, that is nearest to all that was measured."""
+    """Find the non-negative table with the estimated total that is nearest to all measurements."""
     sizes, variances = measured.asked.shape, measured.lattice.variances
     steepest = sum(start.size / prod(sizes[i] for i in each) / variances[each] for each in noisy)
 
@@ -182,7 +182,7 @@ def _fitted(measured: _MarginalNoise, noisy: Mapping[Axes, Floats], start: Float
 
 
 def _whole(fitted: Floats) -> Whole:
-    """Round from the total down, axis after axis, so that each step adds up to the one before."""
+    """Round from the total down, one axis after the other, so that each step adds up to the one before."""
     totals = np.array([max(0, round(float(fitted.sum())))], dtype=np.int64)
     for depth in range(fitted.ndim):
         values = fitted.sum(axis=tuple(range(depth + 1, fitted.ndim))).reshape(len(totals), -1)
@@ -240,7 +240,7 @@ def _model(measured: _MarginalNoise, cells: Floats | Whole) -> dict[str, Any]:
 
 
 class ContingencyTable:
-    """A published contingency table as an array, with its marginals."""
+    """The model of a contingency table: an array with its marginals."""
 
     def __init__(self, columns: tuple[str, ...], cells: Floats | Whole, error: Mapping[str, float]) -> None:
         self.columns = columns

@@ -1,4 +1,4 @@
-"""Counts of places inside places: at every level whole, not negative, and adding up.
+"""Hierarchical counts: non-negative integers that add up at every level.
 
 CALL geography(table => 'people', column => 'county', places => {'North': ['a', 'b'], 'South': ['c']},
                columns => ['sex'])
@@ -36,10 +36,10 @@ from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
 from hubbub.sql.release_size import NUMBER, labels_width
 
-#: The columns of the answer beside those of the table.
+#: The columns of the answer besides those of the table.
 LEVEL, COUNT = "level", "count"
 TOTAL = "total"
-#: A level that would get less of the budget than this gets this.
+#: Minimum share of the budget of a level.
 _LEAST = 0.02
 
 
@@ -56,13 +56,13 @@ def geography(
     count: CountKind = "rows",
     where: str | None = None,
 ) -> TableRelease:
-    """Prepare counts at all levels of a tree of places.
+    """Prepare counts at all levels of a hierarchy of places.
 
-    column    the column that names the smallest places
-    places    the tree over its values: {'North': ['a', 'b'], 'South': ['c']}, or lengths of prefixes of codes, [2, 5]
-    columns   what to cross the places with: axes, as in a contingency table
-    levels    what the levels are called, the widest first, the smallest places last
-    weights   how much each level matters, the total first: the mean variance over all levels, so weighted, is small
+    column    the column with the smallest places
+    places    the tree over its values: {'North': ['a', 'b'], 'South': ['c']}, or the prefix lengths of codes, [2, 5]
+    columns   axes to cross the places with, as in a contingency table
+    levels    the names of the levels, the widest first, the smallest places last
+    weights   the importance of each level, the total first: the weighted mean variance over all levels is minimized
     """
     on = axis(setting.table(table), column)
     others = axes(setting.table(table), columns) if columns else ()
@@ -101,7 +101,7 @@ def geography(
 
 @dataclass(frozen=True)
 class _LevelNoise:
-    """Levels with their noise."""
+    """The levels with their noise."""
 
     asked: Marginal
     tree: Tree
@@ -253,7 +253,7 @@ def _model(measured: _LevelNoise, found: Sequence[Whole], spreads: Sequence[Floa
 
 
 class Geography:
-    """Published counts of places: at each level, a place's count or its table."""
+    """The model of hierarchical counts: at each level, the count or the table of each place."""
 
     def __init__(self, levels: Sequence[dict[str, Any]], shape: Sequence[int]) -> None:
         self._levels = {each["name"]: each for each in levels}
@@ -270,7 +270,7 @@ class Geography:
         return tuple(self._levels)
 
     def level(self, name: str) -> dict[str, Any]:
-        """Give every place of a level with its count, or with its table of counts; of namesakes the last."""
+        """Give every place of a level with its count or its table of counts; of places with one name, the last."""
         if name not in self._levels:
             raise ParameterError("HB171", f"There is no level {name!r}.", f"Available: {', '.join(self._levels)}.")
         found = self._levels[name]

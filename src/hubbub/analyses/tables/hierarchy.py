@@ -1,7 +1,7 @@
-"""Places inside places: a public tree over the values of a column, and what noisy counts at all its levels say.
+"""A public hierarchy over the values of a column, and consistent estimates from noisy counts at all its levels.
 
-Trees are written as a map of maps of lists ({'North': ['a', 'b'], 'South': ['c']}), or follow from codes whose first
-digits name the places around (prefixes [2, 5] of an eleven-digit code). All leaves are equally deep.
+A hierarchy is given as nested maps of lists ({'North': ['a', 'b'], 'South': ['c']}), or by the lengths of code prefixes
+([2, 5] for an eleven-digit code). All leaves have the same depth.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,31 +16,31 @@ from hubbub.errors import QueryError
 
 Places = NDArray[np.int64]
 
-#: Most levels below the root.
+#: Maximum number of levels below the root.
 MAX_LEVELS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class HierarchyLevel:
-    """The places of one level, each with the place above it (by its number there)."""
+    """The places of one level, each with the number of its parent."""
 
     names: tuple[str, ...]
     parents: Places
 
     @property
     def size(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return len(self.names)
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Levels from the root (one place) to the leaves, which stand in the order of the column's values."""
+    """Levels from the root (one place) to the leaves, which are in the order of the column's values."""
 
     levels: tuple[HierarchyLevel, ...]
 
     def up(self, values: NDArray[np.int64] | Floats, level: int) -> NDArray[np.int64] | Floats:
-        """Add up what stands at one level (places × anything) over the level above."""
+        """Sum the values of one level (places × anything) over the level above."""
         total = np.zeros((self.levels[level - 1].size, *values.shape[1:]), dtype=values.dtype)
         np.add.at(total, self.levels[level].parents, values)
         return total
@@ -54,7 +54,7 @@ class Tree:
 
 
 def prefixed(labels: Sequence[Cell], lengths: object) -> Tree:
-    """Make a tree from codes: two that begin alike, for so many characters, lie in one place."""
+    """Make a tree from codes: codes with the same prefix are in the same place."""
     texts = [str(label) for label in labels]
     good = isinstance(lengths, Sequence) and not isinstance(lengths, str) and 1 <= len(lengths) < MAX_LEVELS
     if not good or not isinstance(lengths, Sequence):
@@ -67,7 +67,7 @@ def prefixed(labels: Sequence[Cell], lengths: object) -> Tree:
 
 
 def nested(labels: Sequence[Cell], tree: object) -> Tree:
-    """Make a tree from a map of maps of lists; its leaves are the column's values, each once."""
+    """Make a tree from nested maps of lists; its leaves are the column's values, each once."""
     paths = dict[str, list[str]]()
     for path in _paths(tree, ()):
         if path[-1] in paths:
@@ -96,7 +96,7 @@ def _paths(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _tree(paths: Sequence[Sequence[str]]) -> Tree:
-    """Number the places of each level in the order in which their first leaf comes."""
+    """Number the places of each level in the order of their first leaves."""
     levels = [HierarchyLevel(("",), np.zeros(1, dtype=np.int64))]
     above = [0] * len(paths)
     for depth in range(len(paths[0])):
@@ -116,11 +116,11 @@ def _unreadable(why: str) -> QueryError:
 def least_squares_counts(
     tree: Tree, noisy: Sequence[Floats], variances: Sequence[float]
 ) -> tuple[list[Floats], list[Floats]]:
-    """Tell all counts from noisy counts at all levels, by least squares, with the variance of each place's count.
+    """Estimate all counts from noisy counts at all levels by least squares, with the variance of each place's count.
 
-    Up the tree, each place's own measurement is averaged with the sum over the places inside it; down again, what the
-    place differs from that sum is shared by them, in proportion to their variances (Hay, Rastogi, Miklau and Suciu
-    2010, for variances that differ).
+    Up the tree, the measurement of each place is averaged with the sum of its children; down again, the difference is
+    distributed over the children in proportion to their variances (Hay, Rastogi, Miklau and Suciu 2010, for different
+    variances).
     """
     last = len(tree.levels) - 1
     values = [np.asarray(each, dtype=np.float64) for each in noisy]
@@ -129,7 +129,7 @@ def least_squares_counts(
     for level in range(last, 0, -1):
         total = np.asarray(tree.up(spreads[level], level), dtype=np.float64)
         summed = np.asarray(tree.up(values[level], level), dtype=np.float64)
-        own = 1 / (1 + spreads[level - 1] / total)  # the weight of the place's own measurement
+        own = 1 / (1 + spreads[level - 1] / total)  # the weight of the place's measurement
         values[level - 1] = own[:, None] * values[level - 1] + (1 - own)[:, None] * summed
         inside[level - 1] = total
         with np.errstate(invalid="ignore"):
@@ -145,7 +145,7 @@ def least_squares_counts(
 
 
 def whole(tree: Tree, values: Sequence[Floats]) -> list[Whole]:
-    """Make whole, non-negative counts that add up at every place, from the root down, near the estimates."""
+    """Make non-negative integer counts that add up at every place, from the root down, near the estimates."""
     total = np.array([max(0, round(float(values[0].sum())))], dtype=np.int64)
     found = [round_to_totals(project_to_totals(values[0], total.astype(np.float64)), total)]
     for level in range(1, len(tree.levels)):
@@ -154,14 +154,14 @@ def whole(tree: Tree, values: Sequence[Floats]) -> list[Whole]:
 
 
 def _shared(level: HierarchyLevel, values: Floats, above: Whole) -> Whole:
-    """Share what stands in each place by the places inside it, cell by cell."""
+    """Distribute the counts of each place over its children, cell by cell."""
     out = np.zeros(values.shape, dtype=np.int64)
     order = np.argsort(level.parents, kind="stable")
     parents, starts, counts = np.unique(level.parents[order], return_index=True, return_counts=True)
-    for width in np.unique(counts):  # all places with as many inside them at once
+    for width in np.unique(counts):  # all places with the same number of children at once
         own = counts == width
-        children = order[starts[own][:, None] + np.arange(width)]  # place × inside
-        rows = values[children].transpose(0, 2, 1).reshape(-1, width)  # (place, cell) × inside
+        children = order[starts[own][:, None] + np.arange(width)]  # place × child
+        rows = values[children].transpose(0, 2, 1).reshape(-1, width)  # (place, cell) × child
         totals = above[parents[own]].reshape(-1)
         shared = round_to_totals(project_to_totals(rows, totals.astype(np.float64)), totals)
         out[children] = shared.reshape(len(children), -1, width).transpose(0, 2, 1)

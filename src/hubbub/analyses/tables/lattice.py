@@ -1,12 +1,11 @@
-"""Marginals of one table, told from each other: which to measure how exactly, and what all of them say together.
+"""Consistent estimates of the marginals of one table, and how to split a budget over them.
 
-A marginal splits into parts that are orthogonal: for each set A of axes, what it says about A beyond what it says about
-every smaller set (its residual, as in an analysis of variance). A marginal S tells the residual of every A ⊆ S, the
-more exactly the fewer axes are summed over. So the estimate of all tables by least squares is, residual by residual, a
-weighted mean of what was measured (Xiao, He, Zhang and Kifer 2023); all marginals that are put together from the
-residuals agree with each other.
+A marginal is a sum of orthogonal residuals, as in an analysis of variance: for each set A of axes, what it says about A
+beyond every smaller set. A marginal S measures the residual of every A ⊆ S, the more accurately the fewer axes are
+summed over. So the least-squares estimate of all tables is, residual by residual, a weighted mean of the measurements
+(Xiao, He, Zhang and Kifer 2023), and marginals that are composed of these residuals are consistent.
 
-Floats, and post-processing or planning alone: nothing here decides about privacy.
+Floating point; post-processing or planning only: nothing here affects privacy.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +19,10 @@ from numpy.typing import NDArray
 from hubbub.analyses.tables.strategy_search import descend
 
 Floats = NDArray[np.float64]
-#: A set of axes, by their places, in order.
+#: A set of axes, by their positions, in order.
 Axes = tuple[int, ...]
 
-#: A marginal that would get less of the budget than this is not measured.
+#: A marginal with a smaller share of the budget is not measured.
 _LEAST = 0.01
 
 
@@ -37,14 +36,14 @@ def subsets(axes: Sequence[int]) -> list[Axes]:
 
 
 def closure(wanted: Iterable[Axes]) -> list[Axes]:
-    """List the wanted sets and all their subsets, the smallest first."""
+    """List sets and all their subsets, the smallest first."""
     found = {each for axes in wanted for each in subsets(axes)}
     return sorted(found, key=lambda each: (len(each), each))
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """The axes' sizes, and the variance of the noise on each cell of each marginal that was measured."""
+    """The sizes of the axes, and the noise variance of the cells of each measured marginal."""
 
     sizes: tuple[int, ...]
     variances: Mapping[Axes, float]
@@ -54,7 +53,7 @@ class Lattice:
         return prod(self.sizes[place] for place in axes)
 
     def information(self, axes: Axes) -> float:
-        """Say how exactly the residual of some axes is known: the inverse of its variance before centring."""
+        """Give the inverse variance of the residual of some axes, before centering."""
         inside = set(axes)
         return sum(
             1 / (variance * self.cells(set(measured) - inside))
@@ -63,14 +62,14 @@ class Lattice:
         )
 
     def variance(self, wanted: Axes) -> float:
-        """Give the variance of every cell of a marginal as it is told from all that was measured."""
+        """Give the variance of each cell of an estimated marginal."""
         return sum(
             freedom(self.sizes, axes) / (self.information(axes) * self.cells(set(wanted) - set(axes)) ** 2)
             for axes in subsets(wanted)
         )
 
-    def told(self, noisy: Mapping[Axes, Floats], wanted: Sequence[Axes]) -> dict[Axes, Floats]:
-        """Estimate marginals by least squares from noisy ones; they agree with each other."""
+    def estimate(self, noisy: Mapping[Axes, Floats], wanted: Sequence[Axes]) -> dict[Axes, Floats]:
+        """Estimate consistent marginals by least squares from noisy ones."""
         residuals = {axes: self._residual(noisy, axes) for axes in closure(wanted)}
         found = {}
         for each in wanted:
@@ -92,22 +91,22 @@ class Lattice:
         for i in range(len(axes)):
             total = total - total.mean(axis=i, keepdims=True)
         known = self.information(axes)
-        # what nothing was measured about is taken to be spread evenly
+        # what was not measured is taken to be evenly spread
         return total / known if known else total
 
 
 def freedom(sizes: Sequence[int], axes: Axes) -> float:
-    """Give the share of a cell's variance that is left when the table over these axes is centred along each."""
+    """Give the share of a cell's variance that remains after centering the table along each axis."""
     return prod((sizes[place] - 1) / sizes[place] for place in axes)
 
 
 def shares(
     sizes: Sequence[int], wanted: Sequence[Axes], spreads: Mapping[Axes, float], *, power: int
 ) -> dict[Axes, float]:
-    """Share a budget over marginals so that the mean variance over the wanted ones is small.
+    """Split a budget over marginals so that the mean variance over the wanted ones is small.
 
-    spreads   the noise's standard deviation if a marginal had the whole budget
-    power     what a share does to the variance: its inverse square for Laplace noise (2), its inverse for Gaussian (1)
+    spreads   the standard deviation of the noise if a marginal had the entire budget
+    power     the exponent of a share in the inverse variance: 2 for Laplace noise, 1 for Gaussian
     """
     measured, parts = list(spreads), closure(wanted)
     tells = np.zeros((len(parts), len(measured)))
@@ -137,7 +136,7 @@ def shares(
         portions = root**2 / whole
         known = tells @ portions**power
         by_portion = -power * portions ** (power - 1) * ((matters / known**2) @ tells)
-        # squares over their sum: no bound to watch, and they add up to one
+        # squares over their sum are non-negative and add up to one
         return float(np.sum(matters / known)), 2 * root / whole * (by_portion - by_portion @ portions)
 
     even = np.full(len(measured), 1 / len(measured))

@@ -1,6 +1,6 @@
-"""Marginals: counts over the cells of some axes, as integer vectors that leave the engine only as secrets.
+"""Marginals: counts over the cells of some axes, as secret integer vectors.
 
-Each marginal is bounded by itself, as one grouping set of a query is; several are asked for in one text.
+Each marginal has its own contribution bounds, like a grouping set of a query; several are computed by one statement.
 """
 
 import math
@@ -28,25 +28,25 @@ from hubbub.sql.plan import Plan, plan
 Counts = NDArray[np.int64]
 CountKind = Literal["rows", "units"]
 
-#: Marginals that one text asks for.
+#: Maximum number of marginals in one statement.
 AT_ONCE = 16
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """The counts over all combinations of some axes (none: the total), the last axis running fastest."""
+    """The counts over all combinations of some axes (none: the total), the last axis varying fastest."""
 
     axes: tuple[Axis, ...]
     plan: Plan
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many categories each axis has."""
+        """The number of categories of each axis."""
         return tuple(each.size for each in self.axes)
 
     @property
     def size(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return math.prod(self.shape)
 
     @property
@@ -56,17 +56,17 @@ class Marginal:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one unit moves the counts, in L1 and in squared L2, for the table's relation and limits."""
+        """The sensitivity of the counts, for the table's relation and contribution bounds."""
         return self.plan.measures[0].sensitivity
 
     @property
     def contribution(self) -> int:
-        """How much one unit adds to all cells together, at most."""
+        """The most that one unit adds to all cells together."""
         noised, (each,) = self.plan.measures[0], self.plan.cells
         return sensitivity(noised.measure, (unit_contribution(each, self.limits),), Relation.ADD_REMOVE).l1
 
     def part(self, size: int) -> Sensitivity:
-        """Bound how far one unit moves sums of the cells, of which every cell goes into one: into `size` sums in all.
+        """Bound the sensitivity of `size` sums of cells, where every cell is part of exactly one sum.
 
         Theorem (Sums of bounded cells). Let every cell be part of exactly one of k sums, and let a unit add u ≥ 0 to
         the cells, Σu ≤ D. Then one unit more or less moves the sums by at most D in L1 and D² in squared L2; another
@@ -83,12 +83,12 @@ class Marginal:
 
     @property
     def relation(self) -> Relation:
-        """What neighbors are."""
+        """Which datasets are neighbors."""
         return self.plan.relation
 
     @property
     def limits(self) -> ContributionBounds | None:
-        """What one unit may contribute; None where the unit is the row."""
+        """The contribution bounds; None if the unit is the row."""
         return self.plan.limits
 
     @property
@@ -100,7 +100,7 @@ class Marginal:
 def marginal(
     setting: Setting, table: str, axes: Sequence[Axis], *, count: CountKind = "rows", where: str | None = None
 ) -> Marginal:
-    """Plan one marginal: of rows, or of the units that have a row in a cell; of the rows where a condition holds.
+    """Plan one marginal of rows, or of the units with a row in a cell, optionally with a condition.
 
     Theorem (Counts of a marginal). The vector of a marginal moves by at most `sensitivity` between neighbors: it is
     the vector of COUNT(*), or of COUNT(DISTINCT unit), of one grouping set, whatever the condition.
@@ -115,10 +115,10 @@ def marginal(
         raise QueryError("HB587", "where must be a string.", "Use where => 'age >= 18'.")
     by_unit = count == "units" and unit is not None and unit.column is not None
     asked = f"COUNT(DISTINCT {DUCKDB.identifier(unit.column or '')})" if by_unit and unit is not None else "COUNT(*)"
-    # a name that no column has, or a column of that name could not be grouped by
+    # a name that no column has, so that every column can be a group key
     named = max((each.name for each in setting.table(table).columns), key=len) + "_"
     text = f"SELECT {asked} AS {DUCKDB.identifier(named)} FROM {DUCKDB.identifier(table)}"  # noqa: S608 - bound and checked
-    # on lines of its own, so that a comment in it ends with it
+    # on separate lines, so that a comment in it ends there
     text += "" if where is None else f" WHERE (\n{where}\n)"
     text += f" GROUP BY {', '.join(each.key for each in axes)}" if axes else ""
     query = bind(text, tables=setting.tables)
@@ -143,7 +143,7 @@ def marginal(
 
 
 def counts(run: Run, marginals: Sequence[Marginal]) -> Secret[tuple[Counts, ...]]:
-    """Ask the engine for the exact counts of several marginals, some of them in each text; they stay secret."""
+    """Compute the exact counts of several marginals, as a secret."""
     asked = {
         str(start): run.ask(_text(marginals[start : start + AT_ONCE])) for start in range(0, len(marginals), AT_ONCE)
     }

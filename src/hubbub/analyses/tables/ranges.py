@@ -1,4 +1,4 @@
-"""Histograms from which every range, or every running total, can be told well: the matrix mechanism on one axis.
+"""Histograms for range queries or prefix sums: the matrix mechanism on one axis.
 
 CALL ranges(table => 'visits', column => {'column': 'age', 'bins': 100}, workload => 'ranges')
 """
@@ -32,7 +32,7 @@ from hubbub.sql.allocation import deviations_at_level
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
 
-#: The columns of the answer beside the bins.
+#: The columns of the answer besides the bins.
 COUNT, UP_TO = "count", "up_to"
 
 
@@ -50,8 +50,8 @@ def ranges(
     """Prepare a histogram for ranges or prefixes.
 
     column    an axis: a column's name, or {'column': 'age', 'bins': 100}
-    workload  'ranges': all sums of neighboring bins matter alike; 'prefixes': all running totals do
-    strategy  insist on one: identity, tree, groups, root or dense; otherwise the one with the smallest error is taken
+    workload  'ranges' for all sums of adjacent bins, or 'prefixes' for all running totals
+    strategy  identity, tree, groups, root or dense; by default the one with the smallest error
     """
     on = axis(setting.table(table), column)
     if None in on.labels:
@@ -109,7 +109,7 @@ class _StrategyNoise:
 
     @property
     def alone(self) -> float:
-        """The root mean squared error of bins measured one by one, for noise of deviation 1."""
+        """The root mean squared error of bins measured one by one, for noise of standard deviation 1."""
         return sqrt(float(GRAMS[self.workload](self.strategy.size).diagonal.sum()))
 
 
@@ -157,7 +157,7 @@ def _publish(measured: _StrategyNoise, run: Run) -> Published:
 
 
 class Ranges:
-    """A published histogram that answers ranges, with their errors; no data and no budget are needed any more."""
+    """The model of a histogram: answers ranges with their errors, without data or budget."""
 
     def __init__(self, labels: tuple[Any, ...], model: Mapping[str, Any]) -> None:
         self.labels = labels
@@ -174,7 +174,7 @@ class Ranges:
         return cls(tuple(release.outputs[0].values), release.model)
 
     def between(self, first: object, last: object) -> tuple[int, float, float]:
-        """Count from one bin to another, both included, by their labels: the count and its 95% interval."""
+        """Give the count from one bin to another, both included, and its 95% confidence interval."""
         start, stop = self._place(first), self._place(last)
         if not start <= stop:
             raise ParameterError("HB171", "The range ends before it starts.", "Swap its ends.")
@@ -187,7 +187,7 @@ class Ranges:
         return int(value[0]), low[0], high[0]
 
     def quantile(self, level: float) -> Any:
-        """Give the bin that a quantile lies in; a number inside the bin, by a straight line, where bins have edges."""
+        """Give the bin of a quantile, or a linearly interpolated number if bins have edges."""
         if not 0 <= level <= 1:
             raise ParameterError("HB171", "The level of a quantile must be between 0 and 1.", "Use 0.5 for the median.")
         totals = np.cumsum(self.counts)

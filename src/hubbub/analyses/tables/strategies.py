@@ -1,7 +1,7 @@
-"""Strategies of the matrix mechanism: integer matrices of what is measured, with their exact sensitivity.
+"""Strategies of the matrix mechanism: integer matrices of measured sums, with their exact sensitivity.
 
-Not the answers get noise but the sums A·x of the counts x; the answers are then told from all of them by least squares.
-Queries that depend on each other need far less noise so than one by one (Li, Hay, Rastogi, Miklau and McGregor 2010).
+Noise is added to the sums A·x of the counts x, and the answers are estimated from all of them by least squares.
+Correlated queries need far less noise this way (Li, Hay, Rastogi, Miklau and McGregor 2010).
 """
 
 import math
@@ -38,7 +38,7 @@ GRAMS: Mapping[Workload, Callable[[int], Gram]] = {
 
 @dataclass(frozen=True, eq=False)
 class Strategy:
-    """What is measured: integer weights, a row for each sum and a column for each bin.
+    """The measured sums: integer weights, a row for each sum and a column for each bin.
 
     Theorem (Integer strategies). Let a unit add u ≥ 0 to the bins, with Σu ≤ D, and let the columns of the integer
     matrix A have L1 norms of at most c₁ and squared L2 norms of at most c₂. Then A·x moves by at most D·c₁ in L1 and
@@ -57,7 +57,7 @@ class Strategy:
 
     @property
     def size(self) -> int:
-        """How many bins there are."""
+        """The number of bins."""
         return int(self.matrix.shape[1])
 
     @cached_property
@@ -66,7 +66,7 @@ class Strategy:
         return int(np.abs(self.matrix).sum(axis=0).max()), int((self.matrix**2).sum(axis=0).max())
 
     def sensitivity(self, *, contribution: int, relation: Relation) -> Sensitivity:
-        """Bound how far a unit that adds at most `contribution` to all bins together moves the measured sums."""
+        """Bound the sensitivity of the sums to a unit that adds at most `contribution` to all bins together."""
         absolute, squared = self.columns
         if relation is Relation.ADD_REMOVE:
             return Sensitivity(contribution * absolute, contribution**2 * squared)
@@ -74,7 +74,7 @@ class Strategy:
         return Sensitivity(2 * contribution * absolute, crossed * contribution**2 * squared)
 
     def measured(self, counts: Integers) -> Integers:
-        """Give A·x before noise; a count that would make a sum too large for its integer is clamped."""
+        """Give A·x before noise; counts are clamped so that no sum overflows."""
         most = _MOST // int(np.abs(self.matrix).sum(axis=1).max())
         measured: Integers = self.matrix @ np.clip(counts, -most, most)
         return measured
@@ -128,7 +128,7 @@ def _inverse(matrix: Floats) -> Floats:
 
 
 def identity(size: int) -> Strategy:
-    """Measure each bin by itself."""
+    """Measure each bin separately."""
     return Strategy("identity", np.eye(size, dtype=np.int64))
 
 
@@ -144,19 +144,19 @@ def tree(size: int) -> Strategy:
 
 
 def groups(size: int, workload: Workload) -> Strategy:
-    """Measure the bins and some overlapping groups of them, weighted for the workload: for Laplace noise."""
+    """Measure the bins and some overlapping groups, weighted for the workload; for Laplace noise."""
     weights = optimize.grouped(GRAMS[workload](size), max(1, round(0.75 * math.sqrt(size))))
     whole = np.vstack([np.eye(size), weights]) / (1 + weights.sum(axis=0))
     return _rounded("groups", whole)
 
 
 def root(size: int) -> Strategy:
-    """Measure with the square root of the matrix of prefixes: for Gaussian noise on running totals."""
+    """Measure with the square root of the prefix matrix; for Gaussian noise on running totals."""
     return _rounded("root", optimize.square_root(size))
 
 
 def dense(size: int, workload: Workload) -> Strategy:
-    """Measure with the best weights of all for the workload's mean error: for Gaussian noise."""
+    """Measure with the optimal weights for the workload's mean error; for Gaussian noise."""
     return _rounded("dense", optimize.dense(GRAMS[workload](size)))
 
 
@@ -185,7 +185,7 @@ def strategy(name: str, size: int, workload: Workload) -> Strategy:
 
 
 def best(size: int, workload: Workload, noise: Noise) -> Strategy:
-    """Find the strategy with the least error: of ranges the mean one, of prefixes under Gaussian noise the largest."""
+    """Find the strategy with the smallest error: the mean for ranges, the largest for prefixes with Gaussian noise."""
     return strategy(_best(size, workload, noise), size, workload)
 
 

@@ -1,6 +1,6 @@
 """What all published tables have in common: budgets, prepared releases, and the lines of their derivations."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast
@@ -15,18 +15,21 @@ from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
 from hubbub.sql.measures import Sensitivity
+from hubbub.sql.noise import Noise
 from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget, noise_budgets
+
+_KINDS: Mapping[str | None, Noise | None] = {None: None, "laplace": "laplace", "gaussian": "gaussian"}
 
 
 def table_budgets(setting: Setting, noise: str | None) -> tuple[NoiseBudget, ...]:
     """Give the budget for each kind of noise that can be used, or for the requested kind only."""
-    if noise is None or noise == "laplace" or noise == "gaussian":
-        return noise_budgets(setting.epsilon, setting.delta, noise)
-    raise QueryError("HB587", "noise must be 'laplace' or 'gaussian'.", "Omit it to use the better one.")
+    if noise not in _KINDS:
+        raise QueryError("HB587", "noise must be 'laplace' or 'gaussian'.", "Omit it to use the better one.")
+    return noise_budgets(setting.epsilon, setting.delta, _KINDS[noise])
 
 
 def expected(name: str, half: float) -> Expected:
-    """Say what error to expect of a count."""
+    """Give the expected error of a count."""
     return Expected(name, half, None, half / TYPICAL_ROWS)
 
 
@@ -72,7 +75,7 @@ def table_release(
 
 
 def opening_lines(marginal: Marginal, count: str) -> tuple[str, ...]:
-    """Say what is counted, whose it is, and how much of it counts."""
+    """Describe what is counted, the privacy unit, and the contribution bounds."""
     cells = f"{marginal.size:,} cells of {' × '.join(marginal.names) or 'the total'}"
     names = ", ".join(table.name for table in marginal.plan.query.tables)
     if marginal.limits is None:
@@ -85,14 +88,14 @@ def opening_lines(marginal: Marginal, count: str) -> tuple[str, ...]:
 
 
 def noise_line(what: str, moved: Sensitivity, each: AdditiveNoise) -> str:
-    """Say how one vector's noise follows from its sensitivity."""
+    """Describe how the noise of one vector follows from its sensitivity."""
     if isinstance(each, Laplace):
         return f"{what}: moves by at most {moved.l1:,} (L1); Laplace noise of scale {brief(each.scale)}"
     return f"{what}: moves by at most √{moved.l2_squared:,} (L2); Gaussian noise of variance {brief(each.variance)}"
 
 
 def free(name: str, taken: Collection[str]) -> str:
-    """Give a column a name that no other has.
+    """Give a column name that is not taken.
 
     >>> free("count", {"count", "age"})
     'count_'
