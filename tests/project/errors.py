@@ -104,7 +104,7 @@ def page() -> str:
             lines += [
                 f"Example ({EXAMPLES[code].about}):",
                 "",
-                f"```{EXAMPLES[code].language}",
+                f"```{EXAMPLES[code].kind}",
                 EXAMPLES[code].text.strip(),
                 "```",
                 "",

@@ -1,16 +1,25 @@
 """docs/errors.md lists every code, and its examples raise what they say."""
 
 import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.project.error_examples import EXAMPLES, TESTED, WORLD, Example
 from tests.project.errors import PAGE, ROOT, codes, messages, page
 
 import hubbub
+from hubbub.cli import build_parser
 from hubbub.config import load
 from hubbub.errors import HubbubError
+from hubbub.server import settings
 
 
 def world(folder: Path) -> Path:
@@ -20,13 +29,39 @@ def world(folder: Path) -> Path:
     return folder / "hubbub.yaml"
 
 
+@contextmanager
+def uninstalled(package: str) -> Iterator[None]:
+    """Make the import of a package fail, also where it was imported before."""
+    kept = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{package}.")}
+    for name in kept:
+        del sys.modules[name]
+    sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+        sys.modules.update(kept)
+
+
 def run(example: Example, folder: Path) -> None:
     path = world(folder)
+    if example.missing:
+        with uninstalled(example.missing):
+            run(replace(example, missing=""), folder)
+        return
     if example.kind == "yaml":
         path.write_text(example.text)
         load(path)
+        for problem in settings.problems(example.text, folder):
+            raise problem
         with hubbub.open(path, analyst="ana"):
             return
+    if example.kind == "sh":
+        for line in example.text.splitlines():
+            command, *words = shlex.split(line)[1:]
+            arguments = build_parser([command]).parse_args([command, *words])
+            import_module(f"hubbub.cli.{command}").run(arguments, Console(quiet=True))
+        return
     with hubbub.open(path, analyst="ana") as h:
         if example.kind == "sql":
             h.estimate(example.text, epsilon="0.1")
