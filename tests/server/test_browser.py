@@ -31,9 +31,9 @@ def spent_bar(page: Page) -> float:
 def test_a_new_analyst_signs_in_estimates_spends_and_sees_the_bar_move(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     assert spent_bar(page) == 0
-    expect(page.locator(".outlook").first).to_contain_text("more counts at ±")
-    page.get_by_role("link", name="Ask", exact=True).first.click()
-    page.get_by_role("button", name="How many by health?").click()
+    expect(page.locator(".outlook").first).to_contain_text("margin of error of ±")
+    page.get_by_role("link", name="Query", exact=True).first.click()
+    page.get_by_role("button", name="Count by health").click()
     expect(page.get_by_label("SQL query")).to_have_value(re.compile("GROUP BY health"))
     page.get_by_label("Privacy cost (ε)").fill("0.5")
     page.get_by_role("button", name="Estimate (free)").click()
@@ -65,7 +65,7 @@ def test_the_slider_moves_price_error_odds_and_likely_answers(desk: Callable[...
     after = margin.inner_text(), belief.inner_text(), dot.get_attribute("cx")
     assert all(old != new for old, new in zip(before, after, strict=True))
     assert float(after[0].strip("±")) < float(before[0].strip("±")) / 3
-    assert "88.1 % sure" in after[1]
+    assert "88.1% sure" in after[1]
     assert float((after[2] or "").strip("%")) > float((before[2] or "").strip("%"))
 
 
