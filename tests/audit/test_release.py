@@ -20,6 +20,7 @@ from hubbub.config import load
 from hubbub.curator.session import open_session
 from hubbub.errors import ParameterError
 from hubbub.sql import measures
+from hubbub.sql import plan as plans
 from hubbub.sql.measures import Sensitivity
 
 Numbers = tuple[Path, dict[str, int]]
@@ -51,6 +52,13 @@ def test_the_data_is_not_needed(numbers: Numbers, tmp_path: Path) -> None:
 def test_a_number_without_a_release_is_refused(numbers: Numbers) -> None:
     with pytest.raises(ParameterError, match="HB146"):
         audited(numbers[0], 10_000)
+
+
+def test_better_wording_does_not_make_a_receipt_look_changed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "derivation", lambda *_: ("the same, in other words",))
+    found = audited(numbers[0], numbers[1]["sums"])
+    assert found.left_out == []
+    assert "the query, planned again, has the facts that were charged" in found.lines
 
 
 def test_a_plan_that_would_be_made_otherwise_now_is_told(numbers: Numbers, tmp_path: Path) -> None:

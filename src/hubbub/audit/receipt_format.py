@@ -38,7 +38,7 @@ def parse_json(text: str) -> object:
 def check_receipt(paper: object) -> None:
     """Check the format of a receipt of a query or of an analysis."""
     kind = _ANALYSIS if isinstance(paper, dict) and "analysis" in paper else _QUERY
-    _record(kind)(paper, "receipt")
+    _record(kind, optional={"declared": _hash, "wording": _integer(2)})(paper, "receipt")
 
 
 def check_answer(value: object) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.store import EntryFilter, Snapshot
-from hubbub.analyses.base import Enumerable
+from hubbub.analyses.base import Enumerable, PreparedAnalysis
 from hubbub.audit.receipt import check_receipt
 from hubbub.audit.replan import plan_again, question_of
 from hubbub.audit.replay import replay
@@ -20,6 +20,7 @@ from hubbub.core.events import to_facts
 from hubbub.core.schema import Table
 from hubbub.curator import history as past
 from hubbub.curator.opening import store_of, tables_of
+from hubbub.curator.replay import declared_hash
 from hubbub.errors import HubbubError
 
 #: Default number of simulated datasets.
@@ -115,8 +116,7 @@ def _replay_plan(
     if isinstance(plan, Enumerable):
         line, holds = plan.enumerated(document["answer"]["model"])
         (result.lines if holds else result.problems).append(line)
-    now = (canonical(to_facts(plan.event)), plan.relation.value, list(plan.derivation))
-    if now != (canonical(paper["event"]), paper["relation"], paper["derivation"]):
+    if _facts(plan, paper) != (canonical(paper["event"]), paper["relation"], paper["bounds"], paper.get("declared")):
         result.left_out.append(
             "The plan was not replayed: with today's declarations it differs from the plan that was charged."
         )
@@ -127,6 +127,16 @@ def _replay_plan(
     result.problems += [f"On simulated neighbors: {problem}" for problem in replayed.problems]
     if not any(replayed.pairs.values()) and not replayed.problems and not isinstance(plan, Enumerable):
         result.left_out.append("This analysis draws no noise at purchase, so there is nothing to replay.")
+
+
+def _facts(plan: PreparedAnalysis, paper: Mapping[str, Any]) -> tuple[object, ...]:
+    """Give the facts of a plan as a receipt has them: never its sentences, which may be better worded by now.
+
+    Receipts from before November 2026 have no hash of the declarations.
+    """
+    bounds = None if plan.limits is None else {"groups": plan.limits.groups, "rows": plan.limits.rows}
+    declared = declared_hash(plan.private) if "declared" in paper else None
+    return canonical(to_facts(plan.event)), plan.relation.value, bounds, declared
 
 
 def _declared(plan: Any, known: Mapping[str, Table]) -> dict[str, Table]:

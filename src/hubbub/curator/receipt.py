@@ -17,6 +17,7 @@ from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.release import Cell, Output, answer_json, read_answer
 from hubbub.core import chunked_json as pieces
 from hubbub.core.events import to_facts
+from hubbub.curator.replay import declared_hash
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import partition_selection as discover
 from hubbub.sql import topk
@@ -50,6 +51,7 @@ def receipt(
         "relation": planned.relation.value,
         "bounds": None if planned.limits is None else {"groups": planned.limits.groups, "rows": planned.limits.rows},
         **planned.receipt(),
+        "declared": declared_hash(planned.private),
         "wording": WORDING,
         "derivation": list(planned.derivation),
         "event": to_facts(planned.event),

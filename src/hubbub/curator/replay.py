@@ -35,6 +35,12 @@ def key(text: str, *, event: Event, epsilon: Fraction, tables: Iterable[Table], 
     return f"replay {FORMAT} {sha256(canonical(facts).encode()).hexdigest()}"
 
 
+def declared_hash(tables: Iterable[Table]) -> str:
+    """Hash what is declared about tables, so that a receipt can be compared with today's declarations."""
+    facts = [_declared(table) for table in sorted(tables, key=lambda table: table.name)]
+    return sha256(canonical(facts).encode()).hexdigest()
+
+
 def _declared(table: Table) -> dict[str, Any]:
     """Give what an answer about a table depends on. A field that is added later is omitted where it has no effect."""
     unit = table.unit

@@ -31,25 +31,29 @@ def derivation(
     lines = list(_relation(rows))
     verb = "added or removed" if relation is Relation.ADD_REMOVE else "replaced by another"
     if limits is None:
-        lines.append(f"neighbors: one row {verb}; each row stands in one cell of each grouping set")
+        lines.append(f"neighbors: one row {verb}; each row is in one cell of each grouping set")
     else:
-        lines.append(f"neighbors: all rows of one unit {verb}")
+        lines.append(f"neighbors: all rows of one privacy unit {verb}")
         lines.append(
-            f"bounding: each unit keeps at most {limits.groups} groups and {limits.rows} rows in each, in hash order"
+            f"contribution bounds: each unit keeps at most {limits.groups} groups with {limits.rows} rows in each, "
+            "by hash"
         )
     for i, contribution in enumerate(contributions):
-        size = "groups to be discovered" if contribution.cells >= 1 << 62 else f"{contribution.cells:,} cells"
+        size = (
+            "groups found by partition selection" if contribution.cells >= 1 << 62 else f"{contribution.cells:,} cells"
+        )
         lines.append(
-            f"grouping set {i}: {size}, a unit reaches {contribution.touched}, {contribution.rows} rows in each"
+            f"grouping set {i}: {size}; a unit is in at most {contribution.touched}, "
+            f"with {contribution.rows} rows in each"
         )
     lines += [_noise(each) for each in noised]
     lines += [_choice(each) for each in selections]
     if isinstance(rule, PartitionSelection):
-        passed = f"a group is shown where its noisy number of units is at least {rule.threshold}"
+        passed = f"a group is shown if its noisy number of units is at least {rule.threshold}"
         lines.append(f"{passed}: δ={brief(rule.delta)}")
     if isinstance(rule, TopK):
         lines.append(
-            f"the {rule.k} largest of {rule.one.candidates:,} counts, each moved by at most {rule.one.sensitivity}: "
+            f"the {rule.k} largest of {rule.one.candidates:,} counts, each of sensitivity {rule.one.sensitivity}: "
             f"{rule.k} selections of rate {brief(rule.one.rate)}"
         )
     return tuple(lines)
@@ -61,24 +65,26 @@ def _relation(relation: Rel) -> list[str]:
             return [f"scan {table.name}: public, {len(columns)} columns", *_short(relation)]
         case Scan(table, columns, _):
             owner = (
-                "each row is a unit" if table.unit is None or table.unit.column is None else "rows owned by the unit"
+                "each row is its own unit"
+                if table.unit is None or table.unit.column is None
+                else "each row belongs to its unit"
             )
-            scan = f"scan {table.name}: {len(columns)} columns clamped into their bounds; {owner}; stability 1"
+            scan = f"scan {table.name}: {len(columns)} columns clamped to their bounds; {owner}; stability 1"
             return [scan, *_short(relation)]
         case Filter(inner, predicate):
-            return [*_relation(inner), f"filter {show(predicate)}: drops rows one by one; stability 1"]
+            return [*_relation(inner), f"filter {show(predicate)}: row by row; stability 1"]
         case Project(inner, outputs):
             return [*_relation(inner), f"project {len(outputs)} columns row by row; stability 1"]
         case Join(left, right, kind, _, unit):
             how = (
-                "on the unit: each row stays with its owner"
+                "on the unit: both rows belong to the same unit"
                 if unit
-                else "with a public table: each row stays its owner's"
+                else "with a public table: each row keeps its unit"
             )
             return [*_relation(left), *_relation(right), f"{kind} join {how}; stability 1 in units"]
         case Union(inputs, _):
             parts = [line for each in inputs for line in _relation(each)]
-            return [*parts, f"union of {len(inputs)}: each row keeps its owner; stability 1 in units"]
+            return [*parts, f"union of {len(inputs)}: each row keeps its unit; stability 1 in units"]
         case PerUnit(inner, keys, aggregates):
             computed = f"{len(aggregates)} aggregates" if aggregates else "distinct rows"
             return [
@@ -86,13 +92,13 @@ def _relation(relation: Rel) -> list[str]:
                 f"per unit and {len(keys)} keys: {computed} of that unit's rows; stability 1 in units",
             ]
         case Truncate(inner, rows, _, _):
-            kept = f"cut before the join: each unit keeps at most {rows:,} rows, in hash order; stability 1 in units"
+            kept = f"truncation before the join: each unit keeps at most {rows:,} rows, by hash; stability 1 in units"
             return [*_relation(inner), kept]
 
 
 def _short(scan: Scan) -> list[str]:
     shown = ", ".join(show(column) for column in scan.columns if column.name in scan.short)
-    return [f"text of {shown}: cut to its first {MAX_TEXT_LENGTH:,} characters, row by row"] if shown else []
+    return [f"text of {shown}: truncated to its first {MAX_TEXT_LENGTH:,} characters, row by row"] if shown else []
 
 
 def _noise(noisy: NoisyMeasure) -> str:
@@ -112,10 +118,10 @@ def _noise(noisy: NoisyMeasure) -> str:
 
 def _choice(each: CellSelections) -> str:
     one = each.selections[0].mechanism
-    ends = " and two for the ends of its interval" if len(each.selections) > 1 else ""
+    ends = " and two for its confidence interval" if len(each.selections) > 1 else ""
     return (
-        f"{each.choice.function} of {show(each.choice.candidates.expr)}: one of {one.candidates:,} candidates, scores "
-        f"move by at most {one.sensitivity} in each of {each.times} cells: one selection of rate "
+        f"{each.choice.function} of {show(each.choice.candidates.expr)}: one of {one.candidates:,} candidates; scores "
+        f"have sensitivity {one.sensitivity} in each of {each.times} cells; one selection of rate "
         f"{brief(one.rate)}{ends}"
     )
 
@@ -129,7 +135,7 @@ def describe(measure: Measure) -> str:
         present = " and ".join(show(expr) for expr in measure.present)
         return f"rows{f' with {present}' if present else ''}{where}: a row adds 0 or 1"
     if isinstance(measure, DistinctCount):
-        return f"different values of {show(measure.expr)}{where}: a row adds 0 or 1"
+        return f"distinct values of {show(measure.expr)}{where}: a row adds 0 or 1"
     terms = []
     for term in measure.terms:
         terms.append(f"({show(term.expr)} − {brief(term.centre)})" if term.centre else show(term.expr))
