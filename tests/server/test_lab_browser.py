@@ -46,7 +46,7 @@ def test_a_privacy_officer_watches_an_attack_and_files_the_report(
     rows = page.locator("table tbody tr")
     expect(rows).to_have_count(marks)
     expect(rows.filter(has_text="succeeds: better than chance").first).to_be_visible()
-    expect(page.get_by_text("PROMISE BROKEN")).to_have_count(0)
+    expect(page.get_by_text("exceeded the privacy guarantee")).to_have_count(0)
     page.get_by_label("Protection").select_option(label="With a privacy guarantee")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("succeeds: better than chance")).to_have_count(0)
