@@ -14,10 +14,10 @@ from tests.campaigns.frame import Report, run
 from hubbub.analyses.streams.density import Density
 from hubbub.analyses.streams.terms import Terms
 from hubbub.demo import HERE
-from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.noise.source import system
-from hubbub.surveys.estimate import joint, single
-from hubbub.surveys.survey import Question, Survey
+from hubbub.surveys.estimate import estimate_joint, estimate_question
+from hubbub.surveys.survey import Survey, SurveyQuestion
 
 Doubles = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def _density(report: Report) -> None:
         found = []
         for _ in report.progress(range(runs), f"density, {name}"):
             present = np.flatnonzero(some.random(100_000) < 0.3)
-            found.append(table.estimate(table.tell(table.take(table.start(source), present, source), source)))
+            found.append(table.estimate(table.draw_answer(table.take(table.start(source), present, source), source)))
         report.target(f"density_deviation_{name}", float(np.std(found)), at_most=most)
         report.figure(f"density_theory_{name}", math.hypot(table.deviation(Fraction(3, 10)), math.sqrt(0.21e-5)))
 
@@ -103,7 +103,7 @@ def _purchases(report: Report) -> tuple[list[int], Doubles, Doubles]:
         bits, before = table.start(system()), 0
         for place_, cut in enumerate(cuts):
             bits, before = table.take(bits, customers[before:cut], system()), int(cut)
-            found[seed, place_] = table.estimate(table.tell(bits, system()))
+            found[seed, place_] = table.estimate(table.draw_answer(bits, system()))
     report.target("purchases_density_rmse", float(np.sqrt(((found - truth) ** 2).mean())), at_most=0.02)
     report.figure("purchases_customers", size)
     return cuts.tolist(), truth, found[0]
@@ -120,8 +120,8 @@ def _patients(report: Report) -> None:
     asked = Survey(
         "patients",
         (
-            Question(name="health", text="", answers=words, epsilon=Fraction(2)),
-            Question(name="female", text="", answers=("no", "yes"), epsilon=Fraction("1.0986")),
+            SurveyQuestion(name="health", text="", answers=words, epsilon=Fraction(2)),
+            SurveyQuestion(name="female", text="", answers=("no", "yes"), epsilon=Fraction("1.0986")),
         ),
     )
     truth, table = np.bincount(health, minlength=4), np.bincount(health * 2 + female, minlength=8)
@@ -131,11 +131,11 @@ def _patients(report: Report) -> None:
         sent = []
         for question, answers in zip(asked.questions, (health, female), strict=True):
             mechanism = question.mechanism
-            assert not isinstance(mechanism, Flips)
+            assert not isinstance(mechanism, BitFlips)
             sent.append(mechanism.sample(answers, system()).tolist())
         responses = [{"health": a, "female": b} for a, b in zip(*sent, strict=True)]
-        errors.append(single(asked, "health", responses).count - truth)
-        found = joint(asked, ("health", "female"), responses)
+        errors.append(estimate_question(asked, "health", responses).count - truth)
+        found = estimate_joint(asked, ("health", "female"), responses)
         held += int(((found.low <= table) & (table <= found.high)).sum())
         cells += 8
     report.figure("survey_people", len(people))

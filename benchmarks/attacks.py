@@ -12,7 +12,7 @@ import time
 import numpy as np
 from tests.campaigns.frame import Report, run
 
-from hubbub.attacks.decoding import Questions, few, least_squares, packed, rounded
+from hubbub.attacks.decoding import LinearQueries, few, least_squares, packed, rounded
 from hubbub.crowd.isolation import Rate, isolates_point
 from hubbub.crowd.neighbors import NeighborIndex
 from hubbub.crowd.perturbation import perturb
@@ -28,7 +28,7 @@ def reconstruction(report: Report) -> None:
     count = _EACH * people
     report.figure("people", people)
     report.figure("questions", count)
-    kinds: tuple[tuple[str, Questions, float, float], ...] = (
+    kinds: tuple[tuple[str, LinearQueries, float, float], ...] = (
         ("dense", packed(people, count, generator), 0.5 * people**0.5, 0.88),
         ("short", few(people, count, 64, generator), 0.5 * 64**0.5, 0.99),
     )

@@ -35,7 +35,7 @@ from tests.campaigns.rig import postgres
 
 import hubbub
 from hubbub.curator.session import Session
-from hubbub.engines.duckdb.connection import Limits
+from hubbub.engines.base import EngineLimits
 from hubbub.engines.postgres.catalog import connect
 from hubbub.engines.spark import catalog as spark_session
 from hubbub.engines.spark import local_server as spark_local
@@ -139,7 +139,7 @@ def on_postgres(report: Report, folder: Path, path: Path) -> None:
         server.run("VACUUM ANALYZE visits", "clinic")
         source = postgres.address(server, "clinic", "public.visits")
         with (
-            connect(server.dsn("clinic"), Limits(memory=MEMORY, seconds=3600)) as beside,
+            connect(server.dsn("clinic"), EngineLimits(memory=MEMORY, seconds=3600)) as beside,
             session(folder, source) as asked,
         ):
             compared(
@@ -153,7 +153,7 @@ def on_postgres(report: Report, folder: Path, path: Path) -> None:
 def on_spark(report: Report, folder: Path, path: Path) -> None:
     """The same file in a Spark on this machine; plain questions go to a second session of it."""
     with session(folder, f"spark:{MASTER}/{path}") as asked:
-        beside = spark_session.connect(MASTER, Limits(memory=MEMORY))
+        beside = spark_session.connect(MASTER, EngineLimits(memory=MEMORY))
         try:
             compared(report, "Spark", asked, lambda sql: lambda: beside.sql(sql.format(f"parquet.`{path}`")).toArrow())
             if "tumult" in report.parts(*PARTS):

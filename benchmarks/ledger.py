@@ -22,12 +22,12 @@ from pathlib import Path
 import psycopg
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.service import Place, request
+from tests.campaigns.rig.small_ledger import LedgerPlace, request
 
 from hubbub.accounting.chain import Entry, append, canonical, facts_text, request_hash
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import Ledger, no_step
-from hubbub.accounting.store import Total
+from hubbub.accounting.store import StoredTotal
 
 BLOCK = 10
 FEWEST = 30  # pairs of blocks
@@ -116,7 +116,7 @@ def together(ledger: Ledger, clients: int, seconds: float) -> float:
     return sum(done) / (time.perf_counter() - begun)
 
 
-def grow(place: Place, size: int) -> None:
+def grow(place: LedgerPlace, size: int) -> None:
     """Fill a ledger with so many charges in large transactions: quick, and as valid as one by one."""
     asked = request("")
     facts, cost = facts_text(asked.event), privacy_cost(asked.event)
@@ -147,7 +147,7 @@ def grow(place: Place, size: int) -> None:
             last = entry.hash
             entries.append(entry)
         spent = canonical(cost.times(start + len(entries)).to_json())
-        store.commit(entries, {cap: Total(spent, number) for cap in caps}, {}, no_step)
+        store.commit(entries, {cap: StoredTotal(spent, number) for cap in caps}, {}, no_step)
     store.close()
 
 
@@ -160,10 +160,12 @@ def body(report: Report) -> None:
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-bench-")))
 
-                def place(name: str, folder: Path = folder, store: str = store, stack: ExitStack = stack) -> Place:
+                def place(
+                    name: str, folder: Path = folder, store: str = store, stack: ExitStack = stack
+                ) -> LedgerPlace:
                     (folder / name).mkdir()
                     dsn = stack.enter_context(server.database()) if store == "postgres" else None
-                    return Place(folder / name, dsn, "1000000", alone=dsn is None and name != "shared")
+                    return LedgerPlace(folder / name, dsn, "1000000", alone=dsn is None and name != "shared")
 
                 _speed(report, store, place, seconds, rounds, stack)
                 _growth(report, store, place, seconds, size, stack)
@@ -171,7 +173,7 @@ def body(report: Report) -> None:
 
 
 def _speed(
-    report: Report, store: str, place: Callable[[str], Place], seconds: float, rounds: int, stack: ExitStack
+    report: Report, store: str, place: Callable[[str], LedgerPlace], seconds: float, rounds: int, stack: ExitStack
 ) -> None:
     ledger = stack.enter_context(place("served").ledger())
     row = ledger.charge(request("first")).entry
@@ -196,7 +198,7 @@ def _speed(
 
 
 def _growth(
-    report: Report, store: str, place: Callable[[str], Place], seconds: float, size: int, stack: ExitStack
+    report: Report, store: str, place: Callable[[str], LedgerPlace], seconds: float, size: int, stack: ExitStack
 ) -> None:
     report.say(f"{store}: a ledger of {size} charges")
     long = place("long")

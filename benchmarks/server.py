@@ -23,12 +23,12 @@ from pathlib import Path
 
 import numpy as np
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.served import Caller, Cold, await_ready, free_port
-from tests.campaigns.rig.town import issue
+from tests.campaigns.rig.server_config import issue
+from tests.campaigns.rig.server_process import Caller, SpawnedServer, await_ready, free_port
 
 import hubbub
 from hubbub.accounting.ledger import examine
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
 from hubbub.demo import lay_out
@@ -65,7 +65,7 @@ def demo(folder: Path) -> Path:
 def served(config: Path, report: Report) -> Iterator[int]:
     """Start a server, give its port, and see it stop in good order."""
     port = free_port()
-    server = Cold(config, port)
+    server = SpawnedServer(config, port)
     try:
         report.figure("seconds_until_ready", round(await_ready(port, server), 2))
         yield port
@@ -78,7 +78,7 @@ def served(config: Path, report: Report) -> Iterator[int]:
 def bare(data: Path) -> Iterator[int]:
     """Start the bare endpoint, and give its port."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "tests.campaigns.rig.bare", str(data), str(port)])
+    process = subprocess.Popen([sys.executable, "-m", "tests.campaigns.rig.plain_service", str(data), str(port)])
     caller = Caller(port)
     try:
         while True:
@@ -196,7 +196,7 @@ def load_test(report: Report, base: Path) -> None:
     try:
         sound = examine(store, anchor_of(found)).sound
         with store.snapshot() as snapshot:
-            charged = Counter(entry.analyst for entry in snapshot.entries(Filter(kind="charge")))
+            charged = Counter(entry.analyst for entry in snapshot.entries(EntryFilter(kind="charge")))
     finally:
         store.close()
     answered = Counter[str]()

@@ -24,8 +24,8 @@ import opendp.prelude as dp
 from numpy.typing import NDArray
 from scipy import stats
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.served import Caller, Cold, await_ready, free_port
-from tests.campaigns.rig.town import issue
+from tests.campaigns.rig.server_config import issue
+from tests.campaigns.rig.server_process import Caller, SpawnedServer, await_ready, free_port
 
 from hubbub.noise.gaussian import discrete_gaussian
 from hubbub.noise.geometric import discrete_laplace
@@ -44,18 +44,18 @@ COUNT = "SELECT COUNT(*) AS n FROM {} WHERE age > 50"
 QUANTA = (0.1, 0.0)  # seconds: the default, and none for comparison
 
 
-def ours(law: str, scale: int) -> Draw:
+def ours(distribution: str, scale: int) -> Draw:
     source = system()
-    if law == "laplace":
+    if distribution == "laplace":
         exact = Fraction(scale)
         return lambda: discrete_laplace(scale=exact, count=1, source=source)
     variance = Fraction(scale) ** 2
     return lambda: discrete_gaussian(variance=variance, count=1, source=source)
 
 
-def opendp(law: str, scale: int) -> Draw:
+def opendp(distribution: str, scale: int) -> Draw:
     domain: Any = dp.atom_domain(T="i64")
-    if law == "laplace":
+    if distribution == "laplace":
         measurement = dp.m.make_laplace(domain, dp.absolute_distance(T="i64"), float(scale))
     else:
         measurement = dp.m.make_gaussian(domain, dp.absolute_distance(T="f64"), float(scale))
@@ -146,7 +146,7 @@ def answers(report: Report, folder: Path, quantum: float, side: int, clients: in
     """Start a server and let some clients ask at once."""
     config, truths = town(folder, quantum)
     token, port = issue(config, {"ana": "analyst"})["ana"], free_port()
-    server = Cold(config, port)
+    server = SpawnedServer(config, port)
     try:
         await_ready(port, server)
         ask(port, token, truths, 5, -1, [])  # the first ones load the data
@@ -201,11 +201,13 @@ def over_http(report: Report) -> None:
 def body(report: Report) -> None:
     dp.enable_features("contrib")
     gc.disable()
-    for law, scale in report.progress([(law, s) for law in ("laplace", "gaussian") for s in SCALES], "timing"):
-        name = f"{law} at scale {scale:.0e}"
+    cases = [(distribution, scale) for distribution in ("laplace", "gaussian") for scale in SCALES]
+    for distribution, scale in report.progress(cases, "timing"):
+        name = f"{distribution} at scale {scale:.0e}"
         side = report.scale(ci=1000, full=10_000)
-        report.target(f"{name}: AUC", round(auc(ours(law, scale), scale, side), 4), at_most=0.55)
-        report.figure(f"{name}: OpenDP AUC", round(auc(opendp(law, scale), scale, report.scale(ci=200, full=2000)), 4))
+        report.target(f"{name}: AUC", round(auc(ours(distribution, scale), scale, side), 4), at_most=0.55)
+        found = auc(opendp(distribution, scale), scale, report.scale(ci=200, full=2000))
+        report.figure(f"{name}: OpenDP AUC", round(found, 4))
         gc.collect()
     gc.enable()
     over_http(report)

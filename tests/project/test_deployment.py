@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hubbub.server.attack_lab import MEMORY, MOST_RUNNING
-from hubbub.server.settings import OTHERS, VARIABLES
+from hubbub.server.attack_lab import MAX_RUNNING, MEMORY
+from hubbub.server.settings import OTHER_VARIABLES, VARIABLES
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "packaging" / "hubbub.service"
@@ -142,7 +142,7 @@ def test_the_unit_is_in_the_form_that_systemd_reads() -> None:
 def test_every_variable_in_these_files_is_one_that_the_server_reads() -> None:
     files = (UNIT, ROOT / "compose.yaml", ROOT / "Dockerfile", ROOT / "packaging" / "health.py")
     used = {name for file in files for name in re.findall(r"HUBBUB_[A-Z_]+", file.read_text())}
-    assert used <= set(VARIABLES) | OTHERS
+    assert used <= set(VARIABLES) | OTHER_VARIABLES
 
 
 def test_every_variable_is_documented() -> None:
@@ -150,7 +150,7 @@ def test_every_variable_is_documented() -> None:
     named = set(re.findall(r"HUBBUB_[A-Z_]+", text))
     missing = {name for name in VARIABLES if name not in named and not name.startswith("HUBBUB_OIDC_")}
     assert missing == set()
-    assert named - {"HUBBUB_OIDC_"} <= set(VARIABLES) | OTHERS
+    assert named - {"HUBBUB_OIDC_"} <= set(VARIABLES) | OTHER_VARIABLES
 
 
 class _Health(BaseHTTPRequestHandler):
@@ -193,7 +193,7 @@ def test_the_studies_of_the_attack_lab_fit_into_the_unit(
     unit: dict[str, str], services: dict[str, dict[str, Any]]
 ) -> None:
     """All that run at once, with 4 GiB for the server; and one that is ended for its memory takes nobody with it."""
-    needed = MOST_RUNNING * MEMORY + (4 << 30)
+    needed = MAX_RUNNING * MEMORY + (4 << 30)
     assert int(unit["MemoryMax"].removesuffix("G")) << 30 >= needed
     assert unit["OOMPolicy"] == "continue"
     limits = [service["mem_limit"] for service in services.values() if "mem_limit" in service]
