@@ -24,14 +24,14 @@ _WORDS: Mapping[Any, str] = {
 
 def check_arguments(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:
     """Convert the arguments to the types that the function expects, or reject them."""
-    hints, found = get_type_hints(function), dict[str, object]()
+    hints, converted = get_type_hints(function), dict[str, object]()
     for argument, value in given.items():
         hint = hints[argument]
         read = value if fits(value, hint) or not isinstance(value, str) else _read(value, hint)
         if not fits(read, hint):
             raise QueryError("HB583", f"Invalid value for argument {argument} of {name}.", f"Expected {_shown(hint)}.")
-        found[argument] = read
-    return found
+        converted[argument] = read
+    return converted
 
 
 def _read(text: str, hint: Any) -> object:

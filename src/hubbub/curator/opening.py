@@ -59,17 +59,17 @@ def exposed_files(config: Config) -> list[Path]:
 def storage_warnings(config: Config) -> list[str]:
     """Give warnings about where ledger and anchor are stored."""
     anchor = Path(anchor_of(config).where)
-    found = [
+    warnings = [
         f"Other users can access {path}; the next start removes their permissions." for path in exposed_files(config)
     ]
     if not is_postgres(config):
-        found += [text for text in [custody.anchor_warning(folder_of(config), anchor)] if text]
+        warnings += [text for text in [custody.anchor_warning(folder_of(config), anchor)] if text]
         if config.places.anchor is None and former_path(config.database).exists():
-            found.append(
+            warnings.append(
                 f"{former_path(config.database)} is the anchor of an earlier version of hubbub. It is still updated "
                 f"along with {anchor}; remove it if the new location is permanent."
             )
-    return found
+    return warnings
 
 
 def folder_of(config: Config) -> Path:

@@ -73,16 +73,21 @@ class ProgramInput:
 
 def program_input(setting: Setting, table: object, columns: Sequence[object]) -> ProgramInput:
     """Choose columns of a private table; rows in which one of them is NULL are ignored."""
-    found = setting.table(table)
-    names = tuple(_column(found, name).name for name in columns)
+    source = setting.table(table)
+    names = tuple(_column(source, name).name for name in columns)
     if not 1 <= len(names) <= MAX_COLUMNS or len(set(names)) < len(names):
         raise QueryError("HB540", f"columns must list 1 to {MAX_COLUMNS} different columns.", "Correct the list.")
-    chosen = [_column(found, name) for name in names]
+    chosen = [_column(source, name) for name in names]
     cols = tuple(Col(f"x{j}", column.kind, column_facts(column)) for j, column in enumerate(chosen))
     there = [call("not", call("is_null", col)) for col in cols]
     predicate = there[0] if len(there) == 1 else call("and", *there)
     return ProgramInput(
-        found, cols, names, Filter(Scan(found, cols, names), predicate), limits(setting, found), setting.render_options
+        source,
+        cols,
+        names,
+        Filter(Scan(source, cols, names), predicate),
+        limits(setting, source),
+        setting.render_options,
     )
 
 

@@ -69,8 +69,8 @@ def tabulate(
     widths = [labels_width([_named(on, each) for each in wanted]), *(labels_width(each.labels) for each in on), NUMBER]
     setting.fits(sum(prod(on[i].size for i in each) for each in wanted), widths)
     asked = marginal(setting, table, on, count=count, where=where)
-    found = [_measured(asked, wanted, each) for each in table_budgets(setting, noise)]
-    chosen = min(found, key=lambda each: sum(each.lattice.variance(axes) for axes in wanted))
+    options = [_measured(asked, wanted, each) for each in table_budgets(setting, noise)]
+    chosen = min(options, key=lambda each: sum(each.lattice.variance(axes) for axes in wanted))
     lines = [
         noise_line(f"{share:.1%} for {_named(on, each)}", asked.part(prod(on[i].size for i in each)), mechanism)
         for (each, share), mechanism in zip(chosen.shares.items(), chosen.mechanisms, strict=True)

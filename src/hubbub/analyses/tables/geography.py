@@ -75,8 +75,8 @@ def geography(
     widths = [labels_width(names), texts, *(labels_width(each.labels) for each in others), NUMBER]
     setting.fits(sum(level.size for level in tree.levels) * (asked.size // on.size), widths)
     matters = _weights(tree, weights)
-    found = [_measured(asked, tree, names, matters, each) for each in table_budgets(setting, noise)]
-    chosen = min(found, key=lambda each: _error(tree, each.variances, matters))
+    options = [_measured(asked, tree, names, matters, each) for each in table_budgets(setting, noise)]
+    chosen = min(options, key=lambda each: _error(tree, each.variances, matters))
     cells = asked.size // on.size
     lines = [
         noise_line(f"{share:.1%} for {name} ({level.size * cells:,} counts)", moved, mechanism)

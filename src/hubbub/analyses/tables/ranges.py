@@ -59,8 +59,8 @@ def ranges(
     if workload not in GRAMS:
         raise QueryError("HB589", "workload must be 'ranges' or 'prefixes'.", "Use one of them.")
     asked = marginal(setting, table, [on], count=count, where=where)
-    found = [_measured(asked, workload, strategy, each) for each in table_budgets(setting, noise)]
-    chosen = min(found, key=lambda each: each.rmse)
+    options = [_measured(asked, workload, strategy, each) for each in table_budgets(setting, noise)]
+    chosen = min(options, key=lambda each: each.rmse)
     sums = f"{len(chosen.strategy.matrix):,} weighted sums of bins (strategy {chosen.strategy.name})"
     alone = chosen.budget.deviation(asked.sensitivity)
     lines = (
