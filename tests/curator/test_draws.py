@@ -243,6 +243,17 @@ def test_a_retry_of_an_analysis_under_other_declarations_is_refused(clinic: Path
         session.query(call, epsilon="0.5", key="once")
 
 
+def test_a_retry_of_an_analysis_that_would_keep_other_rows_is_refused(clinic: Path) -> None:
+    """With another hash, other rows of a unit are kept: the same noise would reveal the difference."""
+    call = "CALL tabulate(table => 'visits', columns => ['region'])"
+    file = clinic / "hubbub.yaml"
+    with open_session(file, analyst="ana") as session:
+        broken(session, call, key="once")
+    file.write_text(file.read_text() + "engine: {hash: portable}\n")
+    with open_session(file, analyst="ana") as session, pytest.raises(SpentError, match="HB902"):
+        session.query(call, epsilon="0.5", key="once")
+
+
 def test_data_that_changes_while_a_retry_runs_spends_the_charge(session: Session, clinic: Path) -> None:
     broken(session, COUNT, key="once")
     around(session, lambda: shrink(clinic / "visits.parquet"))

@@ -306,7 +306,8 @@ class Curator:
             with self.ledger.snapshot() as snapshot:
                 return snapshot.body(charges[0].sequence)
 
-        fingerprint = run_hash(planned, text, versions)
+        rendering = (self._salt, self.config.hashing, engine_for(self.engine, versions).dialect)
+        fingerprint = run_hash(planned, text, versions, rendering)
         draw = no_draw() if silent else self._draws.begin(charges, fingerprint, lambda: released() is not None)
         if draw is None:
             return released() or b""

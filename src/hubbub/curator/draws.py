@@ -85,12 +85,16 @@ class Draws:
         return SpentError.changed()
 
 
-def run_hash(planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -> bytes:
-    """Hash everything that turns randomness into an answer: query, declarations, data, program and machine."""
+def run_hash(planned: PreparedAnalysis, text: str, versions: Mapping[str, str], rendering: Sequence[str]) -> bytes:
+    """Hash everything that turns randomness into an answer: query, declarations, data, program and machine.
+
+    `rendering` is what decides which rows of a unit are kept: salt, hash and dialect. The SQL of an analysis is not
+    known in advance, so its statements do not show them.
+    """
     facts = [
         text,
         canonical(to_facts(planned.event)),
-        planned.derivation,
+        list(rendering),
         str(planned.epsilon),
         str(planned.delta),
         dict(versions),
