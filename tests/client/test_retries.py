@@ -366,3 +366,9 @@ def test_many_tasks_ask_at_once(world: World) -> None:
 
     assert len({release.receipt["ledger"][0]["sequence"] for release in asyncio.run(many())}) == 15
     assert Fraction(world.spent("ana")["health"]) <= Fraction(15, 100)  # together they may cost less than their sum
+
+
+def test_a_query_that_was_canceled_elsewhere_says_so() -> None:
+    canceled = httpx.Response(200, json={"id": "a1", "state": "cancelled", "release": None})
+    with pytest.raises(LedgerError, match="HB320"):
+        session(Script(JOB, canceled)).query(COUNT, epsilon="0.1")

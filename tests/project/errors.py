@@ -2,11 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.project.error_examples import EXAMPLES, TESTED
+from tests.project.error_examples import EXAMPLES, TESTED, WORLD
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "hubbub"
@@ -31,9 +31,14 @@ FAMILIES = {
 
 INTRODUCTION = """# Error codes
 
-Every error has a stable code, a message that never contains a value from the data, and a remedy. `{…}` marks a value that is filled in. Where one code
-has several messages, each is listed. An example is run by a test (`tests/project/test_errors.py`); errors that need a broken disk, a second server or the like
-name the test that produces them instead. `make errors` writes this page from the source.
+Every error has a stable code, a message that never contains a value from the data, and a remedy. `{…}` marks a part
+that is filled in. Where one code has several messages, each is listed with its remedy.
+
+A test runs every example. A code without an example needs a server, a broken disk or the like, or is a second check
+behind another one; it names the test that produces it. `make errors` writes this page from the source.
+
+The examples use the deployment below. `h` is a session of the analyst `ana`: `h = hubbub.open(analyst="ana")`. `folder`
+is the folder of hubbub.yaml.
 """
 
 
@@ -47,35 +52,78 @@ class Message:
     module: str
 
 
-def words(node: ast.expr) -> str | None:
-    """The text of a string in the source, with `{…}` for what is filled in; None for anything else."""
+def constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """The values of the names that a module assigns at its top level."""
+    assignments = [node for node in tree.body if isinstance(node, ast.Assign)]
+    return {target.id: node.value for node in assignments for target in node.targets if isinstance(target, ast.Name)}
+
+
+def words(node: ast.expr, names: Mapping[str, ast.expr]) -> str:
+    """The text of an expression, with `{…}` for what is filled in."""
     match node:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
-            return "".join(str(v.value) if isinstance(v, ast.Constant) else "{…}" for v in values)
+            return "".join(words(value, names) for value in values)
+        case ast.FormattedValue(value=ast.Name(id=name)) if name.lstrip("_").isupper() and name in names:
+            return words(names[name], names)
         case ast.BinOp(op=ast.Add()):
-            parts = [words(node.left), words(node.right)]
-            return "".join("{…}" if part is None else part for part in parts) if any(parts) else None
+            return words(node.left, names) + words(node.right, names)
         case ast.IfExp():
-            return words(node.body) or words(node.orelse)
-    return None
+            texts = [words(node.body, names), words(node.orelse, names)]
+            return next((text for text in texts if text not in ("", "{…}")), "{…}")
+        case ast.BoolOp(op=ast.Or()):
+            return words(node.values[-1], names)
+        case ast.Name(id=name) if name in names:
+            return words(names[name], names)
+    return "{…}"
 
 
-def found_in(path: Path) -> Iterator[Message]:
-    """Every message of a module: the strings that follow a code among the arguments of a call, or in a tuple."""
-    module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+def composed(callee: str, module: str, texts: list[str]) -> tuple[str, str]:
+    """The message and the remedy of what follows a code among the arguments of a function, or in a tuple."""
+    match callee, texts:
+        case "reject", [place, why, remedy, *_]:
+            return f"{place} {why}.", remedy
+        case "reject_unknown", [place, _, kind, *_]:
+            return f"{place} is not a known {kind}.", "Did you mean {…}?"
+        case "_reject", [_, _, why, remedy, *_]:  # of hubbub.core.numbers
+            return f"{{…}}={{…}} {why}.", remedy
+        case "_refuse_charge", [kind, *_]:
+            return f"Unknown {kind} {{…}}. Nothing was run or charged.", "Did you mean {…}?"
+        case "check_same_owner", _:
+            return "One table is public and the other is private.", "Query each table on its own."
+        case "_file", _:
+            return "{…} is a file that cannot be read ({…}): {…}.", "Check its path and permissions."
+        case ("_fail", [why, remedy, *_]) | ("", [why, remedy, *_]) if (
+            callee or module == "accounting.postgres_session"
+        ):
+            return f"The ledger {{…}} cannot be used: {why}. Nothing was charged.", remedy
+        case _, [text, *rest]:
+            return text, rest[0] if rest else ""
+    return "", ""
+
+
+def messages_of(path: Path) -> Iterator[Message]:
+    """Every message of a module: what follows a code among the arguments of a call, or in a tuple or list."""
+    module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    tree = ast.parse(path.read_text())
+    names = constants(tree)
+    for node in ast.walk(tree):
+        callee = ""
+        if isinstance(node, ast.Call):
+            parts, callee = node.args, getattr(node.func, "attr", getattr(node.func, "id", ""))
+        else:
+            parts = node.elts if isinstance(node, ast.Tuple | ast.List) else []
         for number, part in enumerate(parts):
-            if isinstance(part, ast.Constant) and isinstance(part.value, str) and CODE.fullmatch(part.value):
-                texts = [words(each) for each in parts[number + 1 : number + 3]]
-                yield Message(part.value, *[each or "" for each in (*texts, None, None)][:2], module)
+            following = [words(each, names) for each in parts[number + 1 :]]
+            code = words(part, names)
+            if CODE.fullmatch(code) and following and not CODE.fullmatch(following[0]):
+                yield Message(code, *composed(callee, module, following), module)
 
 
 def messages() -> list[Message]:
     """Every message of the source, by code."""
-    return sorted({message for path in SOURCE.rglob("*.py") for message in found_in(path)})
+    return sorted({message for path in SOURCE.rglob("*.py") for message in messages_of(path)})
 
 
 def codes() -> set[str]:
@@ -83,12 +131,19 @@ def codes() -> set[str]:
     return {code for path in SOURCE.rglob("*.py") for code in re.findall(r'"(HB\d{3})"', path.read_text())}
 
 
+def plain(text: str) -> str:
+    """A text as Markdown shows it literally."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([*<|])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
 def page() -> str:
     """Write the page."""
     by_code: dict[str, list[Message]] = {code: [] for code in sorted(codes())}
     for message in messages():
         by_code[message.code].append(message)
-    lines = [INTRODUCTION]
+    lines = [INTRODUCTION, "```yaml", WORLD["hubbub.yaml"].rstrip(), "```", ""]
     family = ""
     for code, known in by_code.items():
         if code[:3] != family:
@@ -96,8 +151,12 @@ def page() -> str:
             title, about = FAMILIES[family]
             lines += [f"## {title}", "", about, ""]
         lines += [f"### {code}", ""]
-        for text, remedy in dict.fromkeys((each.text, each.remedy) for each in known):
-            lines += [f"- {text or '{…}'}" + (f"  \n  {remedy}" if remedy else "")]
+        texts = dict.fromkeys((each.text, each.remedy) for each in known)
+        for text, remedy in texts:
+            if text != "{…}":
+                lines += [f"- {plain(text)}" + (f"  \n  → {plain(remedy)}" if remedy != "{…}" else "")]
+            elif len(texts) == 1:
+                lines += ["- The message of the error that caused it."]
         where = ", ".join(f"`{name}`" for name in dict.fromkeys(each.module for each in known))
         lines += ["", f"Raised in {where}." if where else "", ""]
         if code in EXAMPLES:

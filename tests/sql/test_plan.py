@@ -490,3 +490,13 @@ def test_a_huge_epsilon_for_a_selection_is_more_than_it_takes() -> None:
         spent = privacy_cost(made.event).pure
         assert spent is not None
         assert spent <= 12_000
+
+
+def test_a_plan_needs_one_private_table_and_no_other_beside_a_row_level_one() -> None:
+    """Binding refuses both before; a plan made by hand is checked again."""
+    asked = query(visits(ROW), [COUNT])
+    (table,) = asked.tables
+    with pytest.raises(QueryError, match="HB554"):
+        of(replace(asked, tables=(replace(table, unit=None),)))
+    with pytest.raises(QueryError, match="HB555"):
+        of(replace(asked, tables=(table, replace(table, name="others"))))

@@ -25,30 +25,30 @@ from hubbub.noise.source import system
 
 Floats = NDArray[np.float64]
 
-#: The crowd sanitizer that publishes again: how many points, in how many dimensions; its t, and the c of isolation.
+#: The crowd sanitizer: number of points and dimensions, its t, and the c of isolation.
 _POINTS, _DIMENSIONS, _CROWD, _NEAR = 200, 5, 10, 4.0
 
 
 def averaged(residuals: Floats, generator: np.random.Generator) -> Bits:
-    """Guess each victim's bit from what releases (a row each) say beyond what is known: nearer to 1 than to 0."""
+    """Guess each victim's bit from releases (a row each) minus everyone else: 1 if the mean is nearer to 1 than to 0."""
     return guess_from(residuals.mean(axis=0) - 0.5, generator)
 
 
 def from_blocks(residuals: Floats, generator: np.random.Generator) -> Bits:
-    """Guess the first arrival's bit from a tree's running counts, as well as can be.
+    """Return the best guess of the first arrival's bit from a tree's running counts.
 
-    At times 1, 2, 4, … the answer is one block that holds the first arrival, each with noise of its own; with Laplace
-    noise a block says "1" as loudly as it says "0", so what counts is how many say which.
+    At times 1, 2, 4, … the answer is a single block that contains the first arrival, with independent noise. With
+    Laplace noise every block is equally strong evidence for 1 or for 0, so the majority decides.
     """
     times = 2 ** np.arange(len(residuals).bit_length()) - 1
     return guess_from(np.sign(residuals[times] - 0.5).sum(axis=0), generator)
 
 
 def continual(secrets: Bits, releases: int, epsilon: Fraction) -> Floats:
-    """Let each victim arrive first in a stream of his own, and others who are known after him; give what is left.
+    """Return the running counts of a stream per victim, who arrives first, minus all later, known arrivals.
 
-    The counter is that which a bought stream of this horizon and ε counts with; all victims are bins of one run, which
-    draws noise for each by itself.
+    It uses the counter of a real stream with this horizon and ε. All victims are bins of one run, with independent
+    noise for each.
     """
     terms = Terms(name="victim", kind="count", epsilon=epsilon, horizon=releases, relation=Relation.REPLACE)
     counter = terms.counter
@@ -61,7 +61,7 @@ def continual(secrets: Bits, releases: int, epsilon: Fraction) -> Floats:
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - the victims are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - the victims are simulated
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -79,7 +79,7 @@ def study(
     count = numbers.integer(releases, "releases", 2, 4096)
     numbers.integer(trials, "trials", 1, 100_000)
     if not 0.001 <= each <= 100:
-        raise AttackError("HB643", "each must be between 0.001 and 100.", "Use a value such as the default, 0.5.")
+        raise AttackError("HB643", "The setting each must be between 0.001 and 100.", "Use a value such as the default, 0.5.")
     secrets = flip(trials, generator)
     fresh = Laplace.from_epsilon(sensitivity=1, epsilon=each)
     noise = fresh.sample(np.zeros((count, trials), dtype=np.int64), system())
@@ -98,43 +98,43 @@ def study(
             None,
             score_guesses(averaged(drawn, generator), secrets),
             None,
-            {"noise": float(np.std(drawn.mean(axis=0) - secrets)), "ε in all": each * count},
+            {"noise": float(np.std(drawn.mean(axis=0) - secrets)), "total ε": each * count},
         ),
         *_sanitized(count, generator),
     ]
     for step, epsilon in enumerate(epsilons):
         progress(step / len(epsilons), f"a stream of {count} answers at ε = {float(epsilon):g} in total")
-        told = continual(secrets, count, epsilon)
-        left = float(np.std(told.mean(axis=0) - secrets))
+        answers = continual(secrets, count, epsilon)
+        left = float(np.std(answers.mean(axis=0) - secrets))
         for name, guess in (("averaged", averaged), ("best guess", from_blocks)):
             findings.append(
                 AttackFinding(
                     f"hubbub's continual release, {name}",
                     epsilon,
-                    score_guesses(guess(told, generator), secrets),
+                    score_guesses(guess(answers, generator), secrets),
                     ceiling(epsilon),
                     {"noise": left},
                 )
             )
-    said = (
+    sentences = (
         f"Fresh noise at ε = {each:g} for each of {count} releases: averaging reduces its deviation from {spread:.3g}"
         f" to {float(findings[1].facts['noise']):.2g}, and the total loss is ε = {each * count:g}.",
         "A continual release is charged once: averaging all of its answers still leaves the noise that ε requires.",
     )
     return AttackStudy(
-        "rereleases", "Averaging repeated releases", (*said, *describe_findings(findings)), tuple(findings)
+        "rereleases", "Averaging repeated releases", (*sentences, *describe_findings(findings)), tuple(findings)
     )
 
 
 def _sanitized(count: int, generator: np.random.Generator) -> list[AttackFinding]:
-    """Publish moved points (a crowd sanitizer, which promises no ε) once, often anew, and often but kept."""
+    """Publish perturbed points (a crowd sanitizer without a guarantee) once, repeatedly with fresh noise, and kept."""
     points = uniform(_POINTS, _DIMENSIONS, generator)
-    found = []
+    findings = []
     for keep, times in ((False, (1, count)), (True, (count,))):
         for most, isolated, *_ in sweep_rereleases(
             points, "gaussian", times, t=_CROWD, c=_NEAR, rng=generator, keep=keep
         ):
-            name = "moved points, kept" if keep else "moved points" if most == 1 else "moved points, averaged"
+            name = "perturbed points, kept" if keep else "perturbed points" if most == 1 else "perturbed points, averaged"
             score = Score(round(isolated * _POINTS), _POINTS, 0.0)
-            found.append(AttackFinding(name, None, score, None, {"releases": int(most), "isolated": "c = 4, t = 10"}))
-    return found
+            findings.append(AttackFinding(name, None, score, None, {"releases": int(most), "isolated": "c = 4, t = 10"}))
+    return findings

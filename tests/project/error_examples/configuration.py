@@ -15,7 +15,8 @@ EXAMPLES: dict[str, Example] = {
     "HB400": yaml("version: 1\ndatasets:\n  visits: {source: visits.csv\n"),
     "HB401": visits(top="analyst:\n  ana: {visits: {epsilon: 1}}\n"),
     "HB402": yaml(
-        "version: 1\ndatasets:\n  visits:\n    source: visits.csv\n    unit: row\n    columns: {age: {bounds: [0, 110]}}\n"
+        "version: 1\ndatasets:\n  visits:\n    source: visits.csv\n    unit: row\n"
+        "    columns: {age: {bounds: [0, 110]}}\n"
     ),
     "HB403": yaml("version: 1\ndatasets: [visits.csv]\n"),
     "HB404": visits(top="analysts:\n  ana: {visits: {epsilon: 0}}\n"),
@@ -35,7 +36,8 @@ EXAMPLES: dict[str, Example] = {
     "HB416": visits("{age: {bounds: [110, 0]}}"),
     "HB417": visits(top="engine: {memory: 10}\n"),
     "HB418": yaml(
-        "version: 1\ndatasets:\n  visits:\n    source: visits.csv\n    unit: row\n    columns: {age: {bounds: [0, 110]}}\n"
+        "version: 1\ndatasets:\n  visits:\n    source: visits.csv\n    unit: row\n"
+        "    columns: {age: {bounds: [0, 110]}}\n"
         "    budget: {epsilon: }\n"
     ),
     "HB419": sh("hubbub init visits.csv"),

@@ -66,7 +66,7 @@ config_editor.changed(
     "HB432": python("""from hubbub.server.remote_edit_rules import violations
 
 text = (folder / "hubbub.yaml").read_text()
-for violation in violations(text, text.replace("staff.csv", "/etc/passwd"), folder):
+for violation in violations(text, text.replace("staff.csv", "/srv/staff.csv"), folder):
     raise violation"""),
     "HB433": python("""h.query("SELECT COUNT(*) FROM calls", epsilon="0.1")
 config = folder / "hubbub.yaml"

@@ -20,7 +20,7 @@ _NODES = 64
 _MAX_STATES = 400_000
 
 
-def transformed(values: Floats) -> Floats:
+def walsh_hadamard(values: Floats) -> Floats:
     """Return Σ_x values[…, x]·(−1)^{r·x} for every r (Walsh and Hadamard), over the last axis, of 2^d places."""
     found = values.copy()
     size = found.shape[-1]
@@ -39,7 +39,7 @@ def differences(distribution: Floats) -> Floats:
     Both are Pr[Z(D) = z] ± 2^{−d}·Σ_x Pr[Z(x) = z]·(−1)^{r·x}, so the difference is the sum of the latter's absolute
     values over all z. That of r = 0, which is no parity, is 1.
     """
-    found: Floats = np.abs(transformed(distribution.T)).sum(axis=0) / len(distribution)
+    found: Floats = np.abs(walsh_hadamard(distribution.T)).sum(axis=0) / len(distribution)
     return found
 
 
@@ -52,7 +52,7 @@ def joint_differences(distribution: Floats, people: int) -> Floats:
     """
     bits = (len(distribution).bit_length() - 1) // people
     side = 1 << bits
-    waves = transformed(distribution.T).reshape(-1, *[side] * people) / len(distribution)
+    waves = walsh_hadamard(distribution.T).reshape(-1, *[side] * people) / len(distribution)
     odd = np.zeros_like(waves)
     for chosen in range(1, 1 << people):
         if chosen.bit_count() % 2:
@@ -88,7 +88,7 @@ def one_parity(bits: int, epsilon: float, parity: int) -> Floats:
     return np.where(odd[:, None] == np.arange(2), told, 1 - told)
 
 
-def everybody(distribution: Floats, people: int) -> Floats:
+def joint_response(distribution: Floats, people: int) -> Floats:
     """Write out the distribution of several people's independent responses, joined."""
     joined = distribution
     for _ in range(people - 1):
@@ -192,8 +192,8 @@ def histogram_difference(bits: int, people: int, epsilon: float) -> float:
     if comb(half + people, people) > _MAX_STATES:
         raise ParameterError(
             "HB197",
-            f"a histogram of {people} people in {2 * half} cells has too many states to go through.",
-            "Take fewer people or bits.",
+            f"A histogram of {people} people in {2 * half} cells has too many states to enumerate.",
+            "Use fewer people or bits.",
         )
     kinds = _compositions(half, people + 1)
     mass = _clamped(people, epsilon)
@@ -237,14 +237,14 @@ def _product(series: Floats, kinds: NDArray[np.int64], degree: int) -> Floats:
     return last
 
 
-def asked_difference(people: int, epsilon: float) -> float:
+def query_difference(people: int, epsilon: float) -> float:
     """Return that of one private answer: the count of those with the parity, with two-sided geometric noise at ε."""
     q = exp(-epsilon)
     middle = people // 2
     return 1 - (q ** (middle + 1) + q ** (people - middle)) / (1 + q)
 
 
-def asked_error(epsilon: float) -> float:
+def query_error(epsilon: float) -> float:
     """Return the mean absolute error of that answer: 2q/(1−q²), which tends to 1/ε."""
     q = exp(-epsilon)
     return 2 * q / (1 - q * q)
