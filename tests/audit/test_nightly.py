@@ -64,6 +64,16 @@ def test_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     assert any(nightly._samplers(random.Random(seed)) for seed in range(6))
 
 
+def test_outputs_that_refute_the_stated_loss_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the noise is planted; right noise is called wrong with probability 6·ALARM at most."""
+    assert [nightly._outputs(random.Random(seed)) for seed in range(6)] == [None] * 6
+    sample = Laplace.sample
+    monkeypatch.setattr(
+        Laplace, "sample", lambda self, value, source: value + (sample(self, value, source) - value) // 2
+    )
+    assert any(nightly._outputs(random.Random(seed)) for seed in range(6))
+
+
 def test_a_loss_that_is_stated_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     true = Laplace.loss.fget  # type: ignore[attr-defined]
     monkeypatch.setattr(Laplace, "loss", property(lambda self: type(true(self))(true(self).epsilon * 9 / 10)))

@@ -17,15 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.policy import Cap, Policy
+from hubbub.audit import black_box
 from hubbub.audit.randomness import check_keystream
 from hubbub.audit.receipt import check_receipt
 from hubbub.audit.replan import plan_again
 from hubbub.audit.replay import replay
 from hubbub.audit.simulated_rows import SimulatedData
 from hubbub.config import Config
+from hubbub.core.events import stored_name
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
 from hubbub.curator.opening import anchor_of, open_curator, store_of, tables_of
@@ -112,6 +115,7 @@ def _parts(config: Config, folder: Path) -> list[tuple[str, str, Check]]:
         ),
         ("mechanisms", "mechanisms lose no more than they state, by exact enumeration", _mechanisms),
         ("samplers", "samples follow their stated distributions", _samplers),
+        ("outputs", "outputs on neighbors do not refute the stated loss, judged from outside", _outputs),
         ("neighbors", "plans cover simulated neighbors of the declared tables", _neighbors(config, tables, texts)),
         (
             "path",
@@ -221,6 +225,25 @@ def _samplers(chance: random.Random) -> str | None:
         if abs(float((drawn <= at).mean()) - stated) > slack:
             return f"Samples of {kind} noise of scale {float(scale)} do not follow their distribution."
     return None
+
+
+def _outputs(chance: random.Random) -> str | None:
+    """Test the loss of a mechanism from its outputs on two neighbors alone; see `black_box`."""
+    epsilon, moved = Fraction(chance.randint(5, 20), 10), chance.randint(1, 4)
+    noise: Laplace | Gaussian = (
+        Laplace.from_epsilon(sensitivity=moved, epsilon=epsilon)
+        if chance.random() < 0.5
+        else Gaussian.from_rho(sensitivity_squared=moved**2, rho=epsilon)
+    )
+    one, other = (noise.sample(np.full(_DRAWS, value, dtype=np.int64), system()) for value in (0, moved))
+    result = black_box.audit(
+        one, other, promise=privacy_cost(noise.event), alarm=ALARM, generator=np.random.default_rng()
+    )
+    if not result.excess:
+        return None
+    bound = result.excess[0]
+    kind = stored_name(noise.event)
+    return f"Outputs of {kind} noise prove {bound.measure} ≥ {bound.least:.3f}; {bound.promised:.3f} is stated."
 
 
 def _neighbors(config: Config, tables: Mapping[str, Table], texts: list[tuple[str, str]]) -> Check:
