@@ -24,8 +24,8 @@ def test_averaging_wins_over_fresh_noise_and_a_ledger_is_its_cure(run: Run) -> N
     fresh, replayed, shared = study.findings
     assert fresh.score.right >= 85
     assert fresh.ceiling is None  # ε of one answer is no promise about 3,000
-    assert replayed.facts == {"times asked": 20, "different answers": 1, "a fresh draw": "refused"}
-    assert shared.facts["ε of each"] == pytest.approx(0.1 / 3000)
+    assert replayed.facts == {"repetitions": 20, "distinct answers": 1, "fresh answer": "refused"}
+    assert shared.facts["ε per answer"] == pytest.approx(0.1 / 3000)
     assert replayed.held
     assert shared.held
     assert fresh.score.low > shared.score.high

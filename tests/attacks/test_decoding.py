@@ -101,7 +101,7 @@ def test_packed_and_short_questions_say_what_the_matrix_says() -> None:
     matrix = np.unpackbits(big.bits, axis=1, count=1003).astype(np.float64)
     short = few(1003, 500, 20, generator)
     listed = np.zeros((500, 1003))
-    np.add.at(listed, (np.arange(500)[:, None], short.places), 1)
+    np.add.at(listed, (np.arange(500)[:, None], short.members), 1)
     for asked, plain in ((big, Dense(matrix)), (short, Dense(listed))):
         values = generator.normal(size=len(plain.matrix))
         assert asked.ask(secret) == pytest.approx(plain.ask(secret), rel=1e-4)

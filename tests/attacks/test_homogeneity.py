@@ -52,12 +52,14 @@ def test_k_anonymity_and_hidden_counts_leak_by_what_they_choose_to_show(run: Run
     study = run("homogeneity", k="3")
     told, coin, known, gaps, *ours = study.findings
     assert told.score.share > told.score.chance
-    sure = float(told.facts["told for certain"])
+    sure = float(told.facts["revealed with certainty"])
     assert study.words[0] == (
         f"A 3-anonymous release of clinic reveals diagnosis with certainty for {percent(sure)} of the rows, because all"
         " rows of their group have the same value."
     )
-    assert coin.facts["told for certain"] == pytest.approx(0.25, abs=0.06)  # three coins alike: 2·2⁻³; 6 deviations
+    assert coin.facts["revealed with certainty"] == pytest.approx(
+        0.25, abs=0.06
+    )  # three coins alike: 2·2⁻³; 6 deviations
     assert coin.score.share == pytest.approx(0.75, abs=0.06)  # the majority of three holds one's own coin in 3 of 4
     assert known.score.share == gaps.score.share == 1.0
     assert all(each.held for each in ours)
@@ -74,6 +76,6 @@ def test_a_column_that_follows_from_what_is_known_is_told_for_all(run: Run) -> N
     area = np.repeat(np.arange(20), 10)
     table = AttackTable("t", {"area": area, "club": np.array(["a", "b"], dtype=object)[area % 2]})
     study = run("homogeneity", table, quasi="area", sensitive="club", epsilons=("1",))
-    assert study.findings[0].facts["told for certain"] == 1.0
+    assert study.findings[0].facts["revealed with certainty"] == 1.0
     assert study.findings[0].score.share == 1.0
     assert "reveals club with certainty for 100% of the rows" in study.words[0]

@@ -39,7 +39,7 @@ def test_noise_that_is_too_small_passes_the_ceiling(monkeypatch: pytest.MonkeyPa
     """The planted error: a table of counts that was drawn at ε = 20 and is said to cost 0.1."""
     real = isolation.publish_counts
     monkeypatch.setattr(
-        isolation, "tabulated", lambda made, *, singly, **_: real(made, epsilon=Fraction(20), singly=singly)
+        isolation, "publish_counts", lambda made, *, singly, **_: real(made, epsilon=Fraction(20), singly=singly)
     )
     found = study(None, epsilons=[Fraction(1, 10)], generator=np.random.default_rng(5), people=200, trials=120)
     assert not found.findings[-1].held

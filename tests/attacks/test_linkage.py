@@ -23,7 +23,7 @@ def test_uniqueness_counts_what_a_count_by_hand_counts(rows: list[tuple[int, int
     first, second = zip(*rows, strict=True)
     report = uniqueness(AttackTable("t", {"a": np.array(first), "b": np.array(second)}), ["a", "b"])
     sizes = Counter(rows)
-    assert report.alone == sum(size == 1 for size in sizes.values())
+    assert report.unique == sum(size == 1 for size in sizes.values())
     assert report.few == sum(size for size in sizes.values() if 2 <= size <= 4)
     assert (report.groups, report.largest, report.rows) == (len(sizes), max(sizes.values()), len(rows))
 
@@ -43,16 +43,16 @@ def test_a_table_without_names_gives_secrets_to_who_knows_a_few_columns(run: Run
     """The table is made up from a seed. hubbub's shares are above their ceilings by luck with a chance below 1e-7."""
     study = run("linkage", quasi="birth,sex,area")
     by_name = {each.target: each for each in study.findings}
-    alone = by_name["no names; known: birth, sex, area"]
-    assert int(alone.facts["alone"]) / int(alone.facts["rows"]) > 0.7
+    alone = by_name["names removed; known: birth, sex, area"]
+    assert int(alone.facts["unique rows"]) / int(alone.facts["rows"]) > 0.7
     assert alone.score.share > 0.9
-    assert by_name["no names; known: birth"].score.share < 0.65
-    coarse = by_name["no names, numbers in tens; all of these known"]
+    assert by_name["names removed; known: birth"].score.share < 0.65
+    coarse = by_name["names removed, numbers in tens; all columns known"]
     assert 0.5 < coarse.score.low < coarse.score.share < alone.score.low
     assert all(each.held for each in study.findings)
-    share = int(alone.facts["alone"]) / int(alone.facts["rows"])
+    share = int(alone.facts["unique rows"]) / int(alone.facts["rows"])
     assert study.words[0].startswith(f"{percent(share)} of the 2,000 rows are unique in birth, sex and area:")
-    told = int(coarse.facts["alone"]) / int(coarse.facts["rows"])
+    told = int(coarse.facts["unique rows"]) / int(coarse.facts["rows"])
     assert f"With numbers rounded to tens, {percent(told)} are unique." in study.words
 
 

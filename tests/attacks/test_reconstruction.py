@@ -103,7 +103,7 @@ def test_reconstruction_wins_on_sums_and_stays_under_the_ceiling_on_hubbub(decod
     for each in ours:
         assert each.ceiling == ceiling(each.epsilon or F(0))
         assert each.held
-    assert "Exact sums: from 8 sums a person over 16 people" in found.words[0]
+    assert "Exact sums: from 8 sums per person over 16 people" in found.words[0]
     assert "100 %" in found.words[0]
 
 
@@ -112,7 +112,7 @@ def test_exhaustive_study_wins_on_sums_and_stays_under_the_ceiling_on_hubbub() -
     found = exhaustive.study(None, epsilons=[F(1, 10), F(1)], generator=np.random.default_rng(5), people=7)
     exact, near, *ours = found.findings
     assert exact.score.share == 1
-    assert near.facts["most wrong"] in range(5)
+    assert near.facts["maximum wrong bits"] in range(5)
     assert exact.score.trials == 7 * 40
     for each in ours:
         assert each.held

@@ -41,7 +41,7 @@ def test_a_refusal_that_depends_on_the_data_tells_it(run: Run) -> None:
     assert foretold.facts["salaries known exactly"] == 0
     assert abs(foretold.score.share - 0.5) < 0.21  # it says nothing: six deviations of 200 coins
     assert all(finding.held for finding in ours)
-    assert [finding.facts for finding in ours[::2]] == [{"refusals alike in two worlds": "yes"}] * 2
+    assert [finding.facts for finding in ours[::2]] == [{"same refusals on both datasets": "yes"}] * 2
 
 
 @pytest.mark.row(69)

@@ -68,7 +68,7 @@ def test_the_ceiling_is_the_curve_of_one_bit() -> None:
     drawn = [each for each in tree(plot(made())).iter("line") if each.get("class") == "ceiling"]
     curve = drawn[:-1]  # the last one is in the legend
     assert len(curve) == 40
-    points = next(each for each in series(made()) if each.promises).ceiling
+    points = next(each for each in series(made()) if each.guaranteed).ceiling
     for line, (epsilon, most) in zip(curve, points[:-1], strict=True):
         assert most == pytest.approx(float(ceiling(Fraction(epsilon))))
         assert share(float(line.get("y1", ""))) == pytest.approx(most, abs=0.001)
@@ -77,7 +77,7 @@ def test_the_ceiling_is_the_curve_of_one_bit() -> None:
 def test_a_ceiling_of_another_distribution_is_joined_by_straight_lines() -> None:
     study = made()
     kept = tuple(replace(each, ceiling=0.9) if each.ceiling else each for each in study.findings)
-    points = next(each for each in series(replace(study, findings=kept)) if each.promises).ceiling
+    points = next(each for each in series(replace(study, findings=kept)) if each.guaranteed).ceiling
     assert [most for _, most in points] == [0.9, 0.9, 0.9]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hubbub.attacks import separation
-from hubbub.attacks.separation import drawn, odd
-from hubbub.attacks.separations.parity import asked_difference, repeated, response_difference
+from hubbub.attacks.separation import odd, simulate_values
+from hubbub.attacks.separations.parity import query_difference, repeated, response_difference
 
 F = Fraction
 
@@ -16,7 +16,7 @@ def test_people_are_uniform_among_those_with_the_parity() -> None:
     """False alarm below 1e-8: each of 4 values has 50,000 of 200,000, ± 6 deviations of 194."""
     generator = np.random.default_rng(1)
     sides = np.array([False, True])
-    values = drawn(sides, 200_000, 3, 0b101, generator)
+    values = simulate_values(sides, 200_000, 3, 0b101, generator)
     for side, own in zip(sides, values, strict=True):
         assert (odd(own, 0b101) == side).all()
         counts = np.bincount(own, minlength=8)
@@ -36,7 +36,7 @@ def test_the_game_is_won_as_often_as_the_exact_difference_says() -> None:
     for each in ours:
         epsilon = float(each.epsilon or 1)
         difference = (
-            asked_difference(50, epsilon)
+            query_difference(50, epsilon)
             if each.target == "one private answer"
             else repeated(response_difference(4, epsilon), 50)
         )

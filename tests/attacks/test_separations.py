@@ -10,20 +10,20 @@ from scipy.stats import binom
 from hubbub.attacks.separations import bounds, table
 from hubbub.attacks.separations.parity import (
     Floats,
-    asked_difference,
-    asked_error,
     bitwise,
     differences,
-    everybody,
     histogram_difference,
     joint_differences,
+    joint_response,
     noisy_histogram,
     one_parity,
+    query_difference,
+    query_error,
     repeated,
     response,
     response_difference,
     subset_difference,
-    transformed,
+    walsh_hadamard,
 )
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.laplace import Laplace
@@ -52,8 +52,8 @@ def subset_distribution(bits: int, size: int, epsilon: float) -> Floats:
 
 def schemes(bits: int, people: int, epsilon: float) -> list[Floats]:
     return [
-        everybody(response(bits, epsilon), people),
-        everybody(bitwise(bits, epsilon), people),
+        joint_response(response(bits, epsilon), people),
+        joint_response(bitwise(bits, epsilon), people),
         noisy_histogram(bits, people, epsilon),
     ]
 
@@ -119,7 +119,7 @@ def test_repeated_views_are_two_binomials() -> None:
         assert repeated(one, people) == pytest.approx(np.abs(apart).sum() / 2, rel=1e-9)
     # no cancellation where the difference is tiny
     assert repeated(1e-12, 1) == pytest.approx(1e-12)
-    distribution = everybody(response(2, 1.0), 3)
+    distribution = joint_response(response(2, 1.0), 3)
     assert joint_differences(distribution, 3)[1, 2, 3] == pytest.approx(repeated(response_difference(2, 1.0), 3))
 
 
@@ -127,10 +127,10 @@ def test_repeated_views_are_two_binomials() -> None:
 def test_one_private_answer_is_off_by_about_one_over_epsilon() -> None:
     for epsilon in (0.01, 0.1, 1.0):
         noise = Laplace.from_epsilon(sensitivity=1, epsilon=str(epsilon))
-        assert asked_error(epsilon) == pytest.approx(1 / epsilon, rel=0.2)
+        assert query_error(epsilon) == pytest.approx(1 / epsilon, rel=0.2)
         distributions = [noise.distribution(count, window=(-400, 420)) for count in (0, 9)]
         apart = sum(abs(float(distributions[0].mass[z][0] - distributions[1].mass[z][0])) for z in range(-400, 421))
-        assert asked_difference(9, epsilon) == pytest.approx(apart / 2, abs=1e-6)
+        assert query_difference(9, epsilon) == pytest.approx(apart / 2, abs=1e-6)
 
 
 def test_deviations_are_the_variance_over_the_number_of_parities() -> None:
@@ -148,7 +148,7 @@ def test_deviations_are_the_variance_over_the_number_of_parities() -> None:
 def test_signs_agree_less_often_than_not_and_not_as_printed() -> None:
     for bits in (2, 3, 5):
         side = 1 << bits
-        signs = transformed(np.eye(side))[:, 1:]
+        signs = walsh_hadamard(np.eye(side))[:, 1:]
         products = (signs @ signs.T) / (side - 1)
         apart = products[~np.eye(side, dtype=bool)]
         assert apart == pytest.approx(bounds.sign_product(bits))
@@ -236,7 +236,7 @@ def test_the_table_has_published_views_beside_the_private_answer() -> None:
 
 def test_plots_have_a_curve_for_each_scheme() -> None:
     for drawn, names in (
-        (table.over_bits(epsilon=1), ("randomized response", "noisy histogram", "bound, all views", "2006, corrected")),
+        (table.over_bits(epsilon=1), ("randomized response", "noisy histogram", "bound for any view", "2006, corrected")),
         (table.over_people(epsilon=1), ("randomized response, 16 bits", "one private answer")),
     ):
         assert drawn.startswith("<svg")

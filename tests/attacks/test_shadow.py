@@ -8,7 +8,7 @@ import pytest
 from hubbub.attacks import shadow
 from hubbub.attacks.base import AttackFinding, ceiling
 from hubbub.attacks.game import score_guesses
-from hubbub.attacks.shadow import features, learned, standing_out
+from hubbub.attacks.shadow import features, learned, most_unusual
 from hubbub.attacks.table import AttackTable
 from hubbub.errors import AttackError
 
@@ -19,7 +19,7 @@ def test_who_stands_out_is_the_one_with_the_rarest_values() -> None:
     rows = np.zeros((50, 3), dtype=np.int64)
     rows[17] = [1, 1, 0]
     rows[3, 0] = 1
-    assert standing_out(rows) == 17
+    assert most_unusual(rows) == 17
 
 
 def test_features_count_who_is_like_the_target() -> None:

@@ -18,14 +18,14 @@ Run = Callable[..., AttackStudy]
 #: How each is run here: the target that it must win on, and how few trials are enough for that.
 STUDIES: dict[str, tuple[str, float, dict[str, object]]] = {
     "differencing": ("unprotected", 0.99, {"trials": 1000}),
-    "averaging": ("fresh noise for every answer, no accounts", 0.8, {"times": 3000, "trials": 100}),
+    "averaging": ("fresh noise per answer, no accounting", 0.8, {"times": 3000, "trials": 100}),
     "subsampling": ("query-keyed sample of half, many wordings", 0.9, {"trials": 80}),
     "refusal": ("auditor that looks at the data", 0.95, {"trials": 150}),
-    "linkage": ("no names; known: birth, sex, area, diagnosis", 0.9, {}),
-    "homogeneity": ("5-anonymous: a coin, the others of the group known", 0.99, {}),
+    "linkage": ("names removed; known: birth, sex, area, diagnosis", 0.9, {}),
+    "homogeneity": ("5-anonymous: fair coin, rest of the group known", 0.99, {}),
     "tokens": ("hashed words, by neighbors", 0.4, {"trials": 1000}),
     "floats": ("textbook noise in floating point", 0.75, {"trials": 1500}),
-    "timing": ("noise drawn step by step", 0.95, {"clock": "steps", "trials": 600}),
+    "timing": ("noise sampled step by step", 0.95, {"clock": "steps", "trials": 600}),
 }
 
 

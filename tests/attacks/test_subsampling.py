@@ -39,7 +39,7 @@ def test_rewording_redraws_the_sample_until_the_truth_is_out(run: Run) -> None:
     assert often.score.share > 0.95
     assert often.score.low > once.score.high
     assert hubbub.held
-    assert hubbub.facts["charged of 12 asked"] == 12  # each wording that is new is paid for
+    assert hubbub.facts["charged of 12 sent"] == 12  # each wording that is new is paid for
     assert hubbub.facts["wordings"] == often.facts["wordings"]
 
 

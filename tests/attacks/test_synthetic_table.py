@@ -23,12 +23,12 @@ def test_naive_synthetic_rows_give_the_bits_away_and_ours_do_not(release: str) -
     drawn, changed, *ours = found.findings
     assert 0.65 < drawn.score.share < 0.95
     assert changed.score.share > 0.9
-    assert float(changed.facts["mean error of a sum"]) < float(changed.facts["knowing nothing"])
+    assert float(changed.facts["mean error of a sum"]) < float(changed.facts["error of a constant ½"])
     assert [each.epsilon for each in ours] == [F(1, 10), F(1)]
     for each in ours:
         assert each.held
         # too many accurate sums are impossible: these are no better than knowing nothing
-        assert float(each.facts["mean error of a sum"]) > 0.8 * float(each.facts["knowing nothing"])
+        assert float(each.facts["mean error of a sum"]) > 0.8 * float(each.facts["error of a constant ½"])
     assert f"{float(changed.facts['mean error of a sum']):.2g}" in " ".join(found.words)
 
 

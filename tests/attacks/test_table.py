@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.attacks.table import AttackTable, read, typed
+from hubbub.attacks.table import AttackTable, parse_numbers, read
 from hubbub.errors import AttackError
 
 
@@ -104,4 +104,4 @@ def test_rows_have_one_code_just_if_they_agree(rows: list[tuple[int, str, bool]]
     ],
 )
 def test_text_is_taken_for_numbers_only_where_nothing_is_lost(texts: list[str], kind: str) -> None:
-    assert typed(np.array(texts, dtype=object)).dtype.kind == kind
+    assert parse_numbers(np.array(texts, dtype=object)).dtype.kind == kind

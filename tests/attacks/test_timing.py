@@ -48,14 +48,14 @@ def test_the_naive_sampler_has_the_right_law_and_the_wrong_time() -> None:
 def test_steps_give_the_naive_sampler_away_and_nothing_of_hubbub(epsilon: str, run: Run) -> None:
     naive, hubbub = run("timing", clock="steps", trials=800, epsilons=(epsilon,)).findings
     assert naive.score.share > 0.98
-    assert naive.facts["steps more per step of noise"] == pytest.approx(1, abs=1e-6) or epsilon == "3"
-    assert hubbub.facts["steps more per step of noise"] == 0
+    assert naive.facts["steps per unit of noise"] == pytest.approx(1, abs=1e-6) or epsilon == "3"
+    assert hubbub.facts["steps per unit of noise"] == 0
     assert hubbub.held
 
 
 def test_seconds_are_measured_and_reported(run: Run) -> None:
     study = run("timing", trials=100, epsilons=("1",))
-    assert {"ns more per step of noise", "give or take"} == set(study.findings[0].facts)
+    assert {"ns per unit of noise", "spread"} == set(study.findings[0].facts)
     assert study.findings[1].held
 
 

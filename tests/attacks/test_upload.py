@@ -11,12 +11,12 @@ GOOD = 'name,age,zip,sick\nann,31,02138,1\n"o\'hara, b",47,2139,0\n'
 
 def refused(content: bytes) -> str:
     with pytest.raises(AttackError, match="HB645") as caught:
-        upload.table(upload.decoded(content))
+        upload.table(upload.decode_upload(content))
     return caught.value.message
 
 
 def test_a_table_is_read_column_by_column() -> None:
-    table = upload.table(upload.decoded(GOOD.encode("utf-8-sig")))
+    table = upload.table(upload.decode_upload(GOOD.encode("utf-8-sig")))
     assert list(table.columns) == ["name", "age", "zip", "sick"]
     assert table.columns["age"].dtype == np.int64
     assert table.columns["age"].tolist() == [31, 47]

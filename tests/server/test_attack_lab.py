@@ -20,7 +20,7 @@ from tests.server.visits import Visitor, token
 from hubbub.attacks import study_process as child_
 from hubbub.attacks.base import AttackFinding, AttackStudy, Score, ceiling
 from hubbub.attacks.catalogue import ATTACKS
-from hubbub.attacks.study_process import PROGRAM, Child
+from hubbub.attacks.study_process import PROGRAM, StudyProcess
 from hubbub.errors import AccessError, HubbubError
 from hubbub.server import middleware as border
 from hubbub.server.attack_lab import Lab, StudyRequest, StudyRun
@@ -38,9 +38,11 @@ STUDY = AttackStudy(
 )
 
 
-def child(program: str | None, seconds: float = 60) -> Callable[[], Child]:
+def child(program: str | None, seconds: float = 60) -> Callable[[], StudyProcess]:
     """Make children of a lab that run another program."""
-    return partial(Child, seconds=seconds, memory=4 << 30, program=PROGRAM if program is None else ("-c", program))
+    return partial(
+        StudyProcess, seconds=seconds, memory=4 << 30, program=PROGRAM if program is None else ("-c", program)
+    )
 
 
 @pytest.fixture

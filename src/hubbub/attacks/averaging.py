@@ -28,7 +28,7 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
 
 WHERE = "diagnosis = 'asthma'"
-_AGAIN = 20
+_REPETITIONS = 20
 _AT_ONCE = 1 << 22  # samples held in memory
 
 
@@ -38,7 +38,7 @@ def averaged(answers: NDArray[np.int64], others: int, generator: np.random.Gener
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies have the same signature
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -53,31 +53,31 @@ def study(
     fresh answers share one ε.
     """
     times, trials = numbers.integer(times, "times", 1, 10**6), numbers.integer(trials, "trials", 1, 10**6)
-    made, others = clinic(500, generator), 100
+    patients, others = clinic(500, generator), 100
     coins = flip(trials, generator)
     findings = []
-    for place, epsilon in enumerate(epsilons):
-        progress(place / len(epsilons), f"ε = {brief(epsilon)}")
+    for step, epsilon in enumerate(epsilons):
+        progress(step / len(epsilons), f"ε = {brief(epsilon)}")
         fresh = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon)
-        whole, replay = _replayed(made, epsilon)
-        each = share(epsilon, times)
-        part = count_noise(made, WHERE, epsilon=each)
+        whole, replay = _replayed(patients, epsilon)
+        per_answer = share(epsilon, times)
+        part = count_noise(patients, WHERE, epsilon=per_answer)
         kept = score_guesses(informed(whole, np.full(trials, others), coins, system()), coins)
         findings += [
             AttackFinding(
-                "fresh noise for every answer, no accounts",
+                "fresh noise per answer, no accounting",
                 epsilon,
                 _many(fresh, coins, others, times, generator),
                 None,
                 {"answers averaged": times},
             ),
-            AttackFinding("hubbub, asked again", epsilon, kept, ceiling(epsilon), replay),
+            AttackFinding("hubbub, repeated query", epsilon, kept, ceiling(epsilon), replay),
             AttackFinding(
-                "hubbub, ε shared by many answers",
+                "hubbub, ε shared by all answers",
                 epsilon,
                 _many(part, coins, others, times, generator),
                 ceiling(epsilon),
-                {"answers averaged": times, "ε of each": float(each)},
+                {"answers averaged": times, "ε per answer": float(per_answer)},
             ),
         ]
     progress(1.0, "done")
@@ -94,14 +94,14 @@ def _many(noise: Laplace, coins: Bits, others: int, times: int, generator: np.ra
     return score_guesses(np.concatenate(guesses), coins)
 
 
-def _replayed(made: AttackTable, epsilon: Fraction) -> tuple[Laplace, dict[str, Fact]]:
+def _replayed(patients: AttackTable, epsilon: Fraction) -> tuple[Laplace, dict[str, Fact]]:
     """Repeat one query at ε, then request a fresh answer."""
-    with open_protected(made, epsilon=epsilon) as session:
-        releases = [count(session, WHERE, epsilon=epsilon) for _ in range(_AGAIN)]
+    with open_protected(patients, epsilon=epsilon) as session:
+        releases = [count(session, WHERE, epsilon=epsilon) for _ in range(_REPETITIONS)]
         try:
-            count(session, WHERE, epsilon=epsilon, key="a fresh draw")
-            fresh = "given"
+            count(session, WHERE, epsilon=epsilon, key="fresh")
+            fresh = "returned"
         except BudgetError:
             fresh = "refused"
-    different = len({number(each) for each in releases})
-    return laplace(releases[0]), {"times asked": _AGAIN, "different answers": different, "a fresh draw": fresh}
+    distinct = len({number(each) for each in releases})
+    return laplace(releases[0]), {"repetitions": _REPETITIONS, "distinct answers": distinct, "fresh answer": fresh}

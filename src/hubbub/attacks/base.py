@@ -166,9 +166,9 @@ class AttackStudy:
 def describe_findings(findings: Sequence[AttackFinding]) -> tuple[str, ...]:
     """Describe findings: one sentence per target, and one more for each finding that exceeds its ceiling.
 
-    >>> compared([Finding("unprotected", None, Score(99, 100, 0.5), None)])
+    >>> describe_findings([AttackFinding("unprotected", None, Score(99, 100, 0.5), None)])
     ('unprotected: 99.0% of 100 guesses are correct; blind guessing achieves 50.0%.',)
-    >>> compared([Finding("hubbub", Fraction(1), Score(70, 100, 0.5), ceiling(Fraction(1)))])
+    >>> describe_findings([AttackFinding("hubbub", Fraction(1), Score(70, 100, 0.5), ceiling(Fraction(1)))])
     ('hubbub: 70.0% (ε = 1) of 100 guesses are correct; the guarantee allows at most 73.1%.',)
     """
     sentences = []
@@ -194,7 +194,7 @@ def describe_findings(findings: Sequence[AttackFinding]) -> tuple[str, ...]:
 def join_words(parts: Sequence[str]) -> str:
     """Join words with commas and "and".
 
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    >>> join_words(["a"]), join_words(["a", "b"]), join_words(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
     """
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)

@@ -14,7 +14,7 @@ from hubbub.curator.session import Session
 from hubbub.noise.source import system
 
 #: Maximum tokens and columns per query; the parser accepts up to 10,000 tokens.
-_MAX_WORDS = 8000
+_MAX_TOKENS = 8000
 _MAX_COLUMNS = 100
 
 
@@ -32,11 +32,11 @@ def hubbub_answers(
     the same ε) is sampled again, which avoids thousands of queries.
     """
     first, *others = secrets
-    made = AttackTable("people", {"person": np.arange(len(first)), "secret": first})
-    with open_protected(made, epsilon=epsilon) as session:
+    table = AttackTable("people", {"person": np.arange(len(first)), "secret": first})
+    with open_protected(table, epsilon=epsilon) as session:
         answers = [ask_hubbub(session, questions, epsilon=epsilon, progress=progress)]
     if others:
-        noise = count_noise(made, "secret = 1", epsilon=share(epsilon, _real(questions)))
+        noise = count_noise(table, "secret = 1", epsilon=share(epsilon, _nonempty(questions)))
         exact = [np.rint(questions.ask(each.astype(np.float64))).astype(np.int64) for each in others]
         answers += [noise.sample(each, system()).astype(np.float64) for each in exact]
     return answers
@@ -47,7 +47,7 @@ def share(epsilon: Fraction, parts: int) -> Fraction:
     return Fraction(int(epsilon * 10**15) // max(1, parts), 10**15)
 
 
-def _real(questions: Dense) -> int:
+def _nonempty(questions: Dense) -> int:
     return int(np.count_nonzero(questions.matrix.any(axis=1)))
 
 
@@ -58,12 +58,12 @@ def ask_hubbub(
     members = [np.flatnonzero(row) for row in questions.matrix]
     real = [i for i, subset in enumerate(members) if len(subset)]
     answers = np.zeros(len(members))
-    each = share(epsilon, len(real))
-    size = min(_MAX_COLUMNS, max(1, _MAX_WORDS // (2 * questions.people + 16)))
+    per_query = share(epsilon, len(real))
+    size = min(_MAX_COLUMNS, max(1, _MAX_TOKENS // (2 * questions.people + 16)))
     for start in range(0, len(real), size):
         progress(start / len(real))
         batch = real[start : start + size]
-        release = session.query(_text([members[i] for i in batch]), epsilon=each * len(batch), raw=True)
+        release = session.query(_text([members[i] for i in batch]), epsilon=per_query * len(batch), raw=True)
         answers[batch] = np.array(release.rows[0], dtype=np.float64)
     return answers
 
@@ -73,20 +73,21 @@ def _text(subsets: Sequence[NDArray[np.int64]]) -> str:
         f"count(*) FILTER (WHERE secret = 1 AND person IN ({', '.join(map(str, each.tolist()))})) AS n{number}"
         for number, each in enumerate(subsets)
     )
-    return f"SELECT {counts} FROM {TABLE}"  # noqa: S608 - numbers made here
+    return f"SELECT {counts} FROM {TABLE}"  # noqa: S608 - built from integers
 
 
 def score_bits(secrets: Sequence[Bits], guesses: Sequence[Bits]) -> Score:
     """Count the correct bits.
 
     Theorem (Many fair bits under one promise). Let x be uniform on {0,1}ⁿ and M be ε-private between any two x that
-    differ in one bit. Whatever guess is made from M(x), the number of right bits is stochastically at most binomial
-    with chance e^ε/(1+e^ε): an interval for independent trials that lies above this refutes the promise, though the
-    bits are not independent given the answers (Steinke, Nasr and Jagielski 2023).
-    Proof    Given M(x) = y and x₁…xᵢ₋₁, the odds of xᵢ are Σ Pr[M(x) = y | x₁…xᵢ₋₁, xᵢ, rest] over all rests for one
-             value against the other; term by term these are within e^ε, so each guess is right with probability at
-             most e^ε/(1+e^ε), whatever came before. Coupling each with an independent coin of this chance gives it.
-    Assumes  the bits are fair and independent before; M covers everything that the guesser saw.
+    differ in one bit. For every guess from M(x), the number of correct bits is stochastically dominated by a binomial
+    with success probability e^ε/(1+e^ε). A confidence interval for independent trials that lies above this value
+    refutes the guarantee, although the bits are not independent given the answers (Steinke, Nasr and Jagielski 2023).
+    Proof    Given M(x) = y and x₁…xᵢ₋₁, the odds of xᵢ are the ratio of Σ Pr[M(x) = y | x₁…xᵢ₋₁, xᵢ, rest], summed over
+             all rests, for its two values. Term by term this ratio is within e^ε, so each guess is correct with
+             probability at most e^ε/(1+e^ε), given all earlier bits. Couple each guess with an independent coin of
+             this probability.
+    Assumes  the bits are fair and independent a priori; M includes everything that the adversary sees.
     Tested   tests/attacks/test_reconstruction.py::test_right_bits_are_dominated_by_coins_of_the_ceiling
     """
     right = sum(int((secret == guess).sum()) for secret, guess in zip(secrets, guesses, strict=True))

@@ -1,6 +1,6 @@
 """Catalogue of attacks by name, each loaded on use; its settings are the keyword arguments of its `study`.
 
-A new attack is one file with a function `study(table, *, epsilons, generator, …) -> Study` and one line here.
+A new attack is one file with a function `study(table, *, epsilons, generator, …) -> AttackStudy` and one line here.
 """
 
 import inspect
@@ -31,22 +31,22 @@ class Attack:
     """An entry of the catalogue: the location of its `study`, a summary, and whether it accepts a user's table."""
 
     name: str
-    place: str
+    location: str
     summary: str
     table: Literal["no", "may", "must"] = "no"
 
     @property
     def study(self) -> Callable[..., AttackStudy]:
         """Load the function."""
-        module, _, function = self.place.partition(":")
-        found: Callable[..., AttackStudy] = getattr(import_module(module), function)
-        return found
+        module, _, function = self.location.partition(":")
+        study: Callable[..., AttackStudy] = getattr(import_module(module), function)
+        return study
 
     @property
     def settings(self) -> Mapping[str, Setting]:
         """The settings with their defaults, from the signature."""
-        found = inspect.signature(self.study).parameters.values()
-        return MappingProxyType({each.name: each.default for each in found if each.name not in _GIVEN})
+        parameters = inspect.signature(self.study).parameters.values()
+        return MappingProxyType({each.name: each.default for each in parameters if each.name not in _GIVEN})
 
     @property
     def about(self) -> str:

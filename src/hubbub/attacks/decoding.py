@@ -21,7 +21,7 @@ Bits = NDArray[np.int64]
 _BLOCK = 1 << 10
 
 
-class Questions(Protocol):
+class LinearQueries(Protocol):
     """Linear queries about some people, each with one answer."""
 
     @property
@@ -84,8 +84,8 @@ class Packed:
         """Aᵀ·y."""
         narrow = answers.astype(np.float32)
         sums = np.zeros(self.people)
-        for place, block in enumerate(self._blocks()):
-            sums += narrow[place * _BLOCK : (place + 1) * _BLOCK] @ block
+        for index, block in enumerate(self._blocks()):
+            sums += narrow[index * _BLOCK : (index + 1) * _BLOCK] @ block
         return sums
 
     def gram_product(self, values: Floats) -> Floats:
@@ -109,18 +109,18 @@ class Packed:
 class SparseQueries:
     """Queries about the same small number of people each, by their indexes: a sparse matrix of ones."""
 
-    places: NDArray[np.int64]
+    members: NDArray[np.int64]
     people: int
 
     def ask(self, values: Floats) -> Floats:
         """A·x."""
-        answers: Floats = values[self.places].sum(axis=1)
+        answers: Floats = values[self.members].sum(axis=1)
         return answers
 
     def back(self, answers: Floats) -> Floats:
         """Aᵀ·y."""
-        repeated = np.repeat(answers, self.places.shape[1])
-        return np.bincount(self.places.ravel(), weights=repeated, minlength=self.people).astype(np.float64)
+        repeated = np.repeat(answers, self.members.shape[1])
+        return np.bincount(self.members.ravel(), weights=repeated, minlength=self.people).astype(np.float64)
 
     def gram_product(self, values: Floats) -> Floats:
         """Aᵀ·A·x."""
@@ -148,14 +148,14 @@ def few(people: int, count: int, size: int, generator: np.random.Generator) -> S
     return SparseQueries(generator.integers(0, people, (count, size)), people)
 
 
-def least_squares(questions: Questions, answers: Floats, *, rounds: int = 60, tolerance: float = 1e-3) -> Floats:
+def least_squares(questions: LinearQueries, answers: Floats, *, rounds: int = 60, tolerance: float = 1e-3) -> Floats:
     """Solve min ‖A·x − y‖₂ by conjugate gradients on Aᵀ·A·x = Aᵀ·y, from ½ everywhere.
 
     With 8 random queries per person, all eigenvalues of Aᵀ·A but one lie within a factor ((1+√⅛)/(1−√⅛))² ≈ 4.4 of
     each other, so each round reduces the error by about (√4.4+1)/(√4.4−1) ≈ 2.8: six rounds suffice for any size.
     """
-    found = np.full(questions.people, 0.5)
-    residual = questions.back(answers - questions.ask(found))
+    estimate = np.full(questions.people, 0.5)
+    residual = questions.back(answers - questions.ask(estimate))
     direction, old = residual.copy(), float(residual @ residual)
     first = old
     for _ in range(rounds):
@@ -163,12 +163,12 @@ def least_squares(questions: Questions, answers: Floats, *, rounds: int = 60, to
             break
         image = questions.gram_product(direction)
         step = old / float(direction @ image)
-        found += step * direction
+        estimate += step * direction
         residual -= step * image
         new = float(residual @ residual)
         direction = residual + (new / old) * direction
         old = new
-    return found
+    return estimate
 
 
 def least_absolute(questions: Dense, answers: Floats, *, rounds: int = 400) -> Floats:
@@ -182,17 +182,17 @@ def least_absolute(questions: Dense, answers: Floats, *, rounds: int = 400) -> F
     size = float(np.abs(matrix).mean()) * np.sqrt(people)
     scaled, wanted = matrix / size, answers / size
     inverse = np.linalg.inv(scaled.T @ scaled + np.eye(people))
-    inside, apart = np.full(people, 0.5), np.zeros(len(answers))
-    off, out = np.zeros(len(answers)), np.zeros(people)
+    boxed, gap = np.full(people, 0.5), np.zeros(len(answers))
+    gap_dual, box_dual = np.zeros(len(answers)), np.zeros(people)
     step = 10.0
     for _ in range(rounds):
-        found = inverse @ (scaled.T @ (wanted + apart - off) + inside - out)
-        ahead = scaled @ found - wanted
-        apart = _shrunk(ahead + off, 1 / step)
-        inside = np.clip(found + out, 0.0, 1.0)
-        off += ahead - apart
-        out += found - inside
-    return inside
+        estimate = inverse @ (scaled.T @ (wanted + gap - gap_dual) + boxed - box_dual)
+        residual = scaled @ estimate - wanted
+        gap = _shrunk(residual + gap_dual, 1 / step)
+        boxed = np.clip(estimate + box_dual, 0.0, 1.0)
+        gap_dual += residual - gap
+        box_dual += estimate - boxed
+    return boxed
 
 
 def _shrunk(values: Floats, by: float) -> Floats:
@@ -213,16 +213,16 @@ def least_worst(questions: Dense, answers: Floats) -> Floats:
         ) from None
     matrix, people = questions.matrix, questions.people
     edge = np.ones((len(answers), 1))
-    found = linprog(
+    solution = linprog(
         np.r_[np.zeros(people), 1.0],
         A_ub=np.block([[matrix, -edge], [-matrix, -edge]]),
         b_ub=np.r_[answers, -answers],
         bounds=[(0, 1)] * people + [(0, None)],
         method="highs",
     )
-    if found.x is None:
+    if solution.x is None:
         raise AttackError("HB659", "The linear program could not be solved.", "Use fewer queries or another decoder.")
-    decoded: Floats = found.x[:people]
+    decoded: Floats = solution.x[:people]
     return decoded
 
 

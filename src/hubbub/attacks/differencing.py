@@ -27,19 +27,19 @@ def difference(everybody: NDArray[np.int64], without: NDArray[np.int64], generat
     return guess_from(2 * (everybody - without) - 1, generator)
 
 
-def odds(apart: int, *, scale: Fraction) -> float:
+def odds(gap: int, *, scale: Fraction) -> float:
     """Return the likelihood ratio of this difference of two noisy counts, for a bit of 1 against 0.
 
     The difference of two discrete Laplace variables with q = e^(−1/scale) has a mass in proportion to
     q^|d|·(|d| + (1+q²)/(1−q²)), the sum of q^(|k|+|d−k|) over k.
 
-    >>> [round(odds(apart, scale=Fraction(2)), 3) for apart in (0, 1, 100)]
+    >>> [round(odds(gap, scale=Fraction(2)), 3) for gap in (0, 1, 100)]
     [0.887, 1.128, 1.633]
     """
     rate = float(1 / scale)
     q = exp(-rate)
     rest = (1 + q * q) / (1 - q * q) if q < 1 else inf
-    one, zero = abs(apart - 1), abs(apart)
+    one, zero = abs(gap - 1), abs(gap)
     return exp(rate * (zero - one)) * (one + rest) / (zero + rest)
 
 
@@ -77,10 +77,13 @@ def study(
             {"people counted": int(without.min())},
         ),
         AttackFinding(
-            f"counts below {LEAST} hidden", None, score_guesses(_hidden(everybody, without, generator), coins), None
+            f"counts below {LEAST} suppressed",
+            None,
+            score_guesses(_suppressed(everybody, without, generator), coins),
+            None,
         ),
         AttackFinding(
-            f"counts rounded to {STEP}, asked in 50 ways",
+            f"counts rounded to {STEP}, 50 variants of the query",
             None,
             score_guesses(_rounded(without, coins, generator), coins),
             None,
@@ -88,13 +91,13 @@ def study(
     ]
     where = condition(secret, value)
     person = " AND ".join(condition(name, table.column(name)[rows[0]]) for name in known)
-    for place, epsilon in enumerate(epsilons):
-        progress(place / len(epsilons), f"hubbub at ε = {brief(epsilon)}")
-        both = _asked(table.keep([*dict.fromkeys((secret, *known))]), where, person, epsilon)
+    for step, epsilon in enumerate(epsilons):
+        progress(step / len(epsilons), f"hubbub at ε = {brief(epsilon)}")
+        both = _count_noises(table.keep([*dict.fromkeys((secret, *known))]), where, person, epsilon)
         first, second = (
             noise.sample(counts, system()) for noise, counts in zip(both, (everybody, without), strict=True)
         )
-        largest = max(odds(apart, scale=both[0].scale) for apart in np.unique(first - second).tolist())
+        largest = max(odds(gap, scale=both[0].scale) for gap in np.unique(first - second).tolist())
         findings.append(
             AttackFinding(
                 "hubbub",
@@ -107,7 +110,7 @@ def study(
         whole = count_noise(table.keep([secret]), where, epsilon=epsilon)
         guesses = informed(whole, without, coins, system())
         findings.append(
-            AttackFinding("hubbub, all others known", epsilon, score_guesses(guesses, coins), ceiling(epsilon))
+            AttackFinding("hubbub, everyone else known", epsilon, score_guesses(guesses, coins), ceiling(epsilon))
         )
     progress(1.0, "done")
     return AttackStudy("differencing", "Differencing two counts", describe_findings(findings), tuple(findings))
@@ -116,14 +119,14 @@ def study(
 def singled_out(table: AttackTable, known: Sequence[str]) -> NDArray[np.int64]:
     """Find the rows with a unique combination of values in these columns."""
     codes = table.codes(known)
-    alone = np.flatnonzero(np.bincount(codes)[codes] == 1)
-    if not len(alone):
+    unique = np.flatnonzero(np.bincount(codes)[codes] == 1)
+    if not len(unique):
         raise AttackError(
             "HB651",
             f"No row of {table.name} is unique in the columns {', '.join(known)}.",
             "Pass more columns that an attacker may know with --quasi.",
         )
-    return alone
+    return unique
 
 
 def _secret(table: AttackTable, column: str) -> tuple[str, object]:
@@ -138,7 +141,7 @@ def _secret(table: AttackTable, column: str) -> tuple[str, object]:
     return name, values[np.argmax(counts)]
 
 
-def _hidden(everybody: NDArray[np.int64], without: NDArray[np.int64], generator: np.random.Generator) -> Bits:
+def _suppressed(everybody: NDArray[np.int64], without: NDArray[np.int64], generator: np.random.Generator) -> Bits:
     evidence = np.where(np.minimum(everybody, without) < LEAST, 0, 2 * (everybody - without) - 1)
     return guess_from(evidence, generator)
 
@@ -146,11 +149,11 @@ def _hidden(everybody: NDArray[np.int64], without: NDArray[np.int64], generator:
 def _rounded(without: NDArray[np.int64], coins: Bits, generator: np.random.Generator) -> Bits:
     """Query with and without the person in 50 random halves of the others: adding 1 changes one rounding in five."""
     halves = generator.binomial(without[:, None], 0.5, size=(len(without), 50))
-    apart = np.rint((halves + coins[:, None]) / STEP) != np.rint(halves / STEP)
-    return np.asarray(apart.any(axis=1))
+    changed = np.rint((halves + coins[:, None]) / STEP) != np.rint(halves / STEP)
+    return np.asarray(changed.any(axis=1))
 
 
-def _asked(table: AttackTable, where: str, person: str, epsilon: Fraction) -> tuple[Laplace, Laplace]:
+def _count_noises(table: AttackTable, where: str, person: str, epsilon: Fraction) -> tuple[Laplace, Laplace]:
     """Query both counts at ε/2 each and return their noise mechanisms."""
     with open_protected(table, epsilon=epsilon) as session:
         first, second = (

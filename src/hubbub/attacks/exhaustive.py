@@ -26,9 +26,9 @@ def every_subset(people: int) -> Dense:
 def worst_errors(answers: Floats, people: int) -> Floats:
     """Return, for every database, its largest error over all answers; databases are numbered like subsets."""
     subsets = every_subset(people).matrix.astype(np.float32)
-    told = answers.astype(np.float32)
+    narrow = answers.astype(np.float32)
     worst = [
-        np.abs(subsets[start : start + _BLOCK] @ subsets.T - told).max(axis=1)
+        np.abs(subsets[start : start + _BLOCK] @ subsets.T - narrow).max(axis=1)
         for start in range(0, len(subsets), _BLOCK)
     ]
     return np.concatenate(worst).astype(np.float64)
@@ -38,12 +38,12 @@ def reconstruct(answers: Floats, people: int) -> Bits:
     """Find a database whose subset sums are nearest to all answers, by trying every one.
 
     Theorem (Exhaustive reconstruction). If every subset sum of n bits is answered within E, any database that is within
-    E of all answers differs from the true one in at most 4E bits (Dinur and Nissim 2003, theorem 1); so at E = n/401
-    fewer than 1 % of the bits stay unknown. The bound is attained.
+    E of all answers differs from the true one in at most 4E bits (Dinur and Nissim 2003, theorem 1), so at E = n/401
+    fewer than 1% of the bits are wrong. The bound is attained.
     Proof    Let c be within E of all answers, and Q the people with c = 1 and x = 0. Both sums over Q are within E of
-             one answer, so |Q| ≤ 2E; likewise for c = 0 and x = 1. Attained: let c and x differ in 2E bits each way and
-             answer half way between their sums.
-    Assumes  nothing of how the noise is made, only that it is within E. The nearest database is within E as x is.
+             one answer, so |Q| ≤ 2E; likewise for c = 0 and x = 1. Attained: let c and x differ in 2E bits in each
+             direction, and answer with the midpoint of their sums.
+    Assumes  nothing about the noise but that it is within E. The nearest database is within E because x is.
     Tested   tests/attacks/test_reconstruction.py::test_exhaustive_search_is_wrong_in_at_most_four_times_the_noise
              tests/attacks/test_reconstruction.py::test_four_times_the_noise_is_attained
     """
@@ -52,7 +52,7 @@ def reconstruct(answers: Floats, people: int) -> Bits:
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - people are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - people are simulated
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -74,21 +74,21 @@ def study(
     exact = [questions.ask(secret.astype(np.float64)) for secret in secrets]
     naive = [reconstruct(each + generator.uniform(-error, error, len(each)), count) for each in exact]
     worst = max(int((guess != secret).sum()) for guess, secret in zip(naive, secrets, strict=True))
-    asked = len(questions.matrix)
+    queries = len(questions.matrix)
     findings = [
         AttackFinding(
             "exact sums",
             None,
             score_bits(secrets, [reconstruct(each, count) for each in exact]),
             None,
-            {"questions": asked},
+            {"queries": queries},
         ),
         AttackFinding(
             f"noise of at most {error}",
             None,
             score_bits(secrets, naive),
             None,
-            {"questions": asked, "most wrong": worst, "bound": 4 * error},
+            {"queries": queries, "maximum wrong bits": worst, "bound": 4 * error},
         ),
     ]
     for step, epsilon in enumerate(epsilons):
@@ -97,12 +97,12 @@ def study(
             secrets,
             epsilon=epsilon,
             progress=lambda done, step=step, epsilon=epsilon: progress(  # type: ignore[misc]
-                (step + done) / len(epsilons), f"{asked} queries to hubbub at ε = {float(epsilon):g} in total"
+                (step + done) / len(epsilons), f"{queries} queries to hubbub at ε = {float(epsilon):g} in total"
             ),
         )
         noise = float(np.std(np.array(answers) - exact))
         guesses = [reconstruct(each, count) for each in answers]
-        findings.append(hubbub_finding(secrets, guesses, epsilon, "hubbub", questions=asked, noise=noise))
+        findings.append(hubbub_finding(secrets, guesses, epsilon, "hubbub", queries=queries, noise=noise))
     return AttackStudy(
         "exhaustive", "Exhaustive reconstruction", tuple(_words(findings, count, error)), tuple(findings)
     )
@@ -110,15 +110,16 @@ def study(
 
 def _words(findings: Sequence[AttackFinding], count: int, error: int) -> list[str]:
     exact, naive, *ours = findings
-    said = [
+    sentences = [
         f"Exact subset sums of {count} people's bits reveal {percent(exact.score.share)} of the bits.",
         f"With noise of at most {error} on every answer, at most {4 * error} bits can be wrong;"
-        f" observed: {naive.facts['most wrong']} of {count} or fewer, in {naive.score.trials // count} databases.",
+        f" observed: {naive.facts['maximum wrong bits']} of {count} or fewer, in {naive.score.trials // count}"
+        " databases.",
     ]
     if ours:
         least = min(float(each.facts["noise"]) for each in ours)
-        said.append(
+        sentences.append(
             f"hubbub splits one budget among the same {1 << count} queries: the noise had a standard deviation of"
             f" {least:.3g} or more, for sums of at most {count}."
         )
-    return [*said, *describe_findings(ours)]
+    return [*sentences, *describe_findings(ours)]

@@ -18,7 +18,7 @@ from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.noise.source import system
 
-#: Steps of hubbub's grid to one; a power of two, so that quotients are exact in doubles.
+#: Steps of hubbub's grid per unit; a power of two, so that quotients are exact in doubles.
 GRID = 1024
 _DECLARED: Declared = {"amount": {"bounds": [0, 1], "step": 1 / GRID}}
 _NEAR = 40
@@ -36,11 +36,11 @@ def textbook(values: Doubles, scale: float, generator: np.random.Generator) -> D
 def reachable(outputs: Doubles, value: float, scale: float) -> Bits:
     """Tell for each output whether textbook noise can produce it from this value, for some u near the required one."""
     needed = np.round(np.exp(-np.abs(outputs - value) / scale) * _WORDS)
-    found = np.zeros(len(outputs), dtype=np.bool_)
+    possible = np.zeros(len(outputs), dtype=np.bool_)
     for step in range(-_NEAR, _NEAR + 1):
         shift = scale * np.log(np.clip(needed + step, 1, _WORDS) / _WORDS)
-        found |= (value + shift == outputs) | (value - shift == outputs)
-    return found
+        possible |= (value + shift == outputs) | (value - shift == outputs)
+    return possible
 
 
 def low_bits(outputs: Doubles, scale: float, generator: np.random.Generator) -> Bits:
@@ -51,7 +51,7 @@ def low_bits(outputs: Doubles, scale: float, generator: np.random.Generator) -> 
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies have the same signature
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -65,34 +65,34 @@ def study(
     """
     trials = numbers.integer(trials, "trials", 1, 10**6)
     coins = flip(trials, generator)
-    made = AttackTable("payments", {"amount": generator.integers(0, GRID + 1, 200) / GRID})
+    payments = AttackTable("payments", {"amount": generator.integers(0, GRID + 1, 200) / GRID})
     findings = []
-    for place, epsilon in enumerate(epsilons):
-        progress(place / len(epsilons), f"ε = {brief(epsilon)}")
+    for step, epsilon in enumerate(epsilons):
+        progress(step / len(epsilons), f"ε = {brief(epsilon)}")
         scale = float(1 / epsilon)
         naive = textbook(coins.astype(np.float64), scale, generator)
-        alone = float(np.mean(reachable(naive, 0.0, scale) != reachable(naive, 1.0, scale)))
+        exclusive = float(np.mean(reachable(naive, 0.0, scale) != reachable(naive, 1.0, scale)))
         findings.append(
             AttackFinding(
                 "textbook noise in floating point",
                 epsilon,
                 score_guesses(low_bits(naive, scale, generator), coins),
                 None,
-                {"outputs that only one value reaches": alone},
+                {"outputs possible for only one value": exclusive},
             )
         )
-        with open_protected(made, epsilon=epsilon, declared=_DECLARED) as session:
+        with open_protected(payments, epsilon=epsilon, declared=_DECLARED) as session:
             noise = laplace(session.query("SELECT SUM(amount) AS total FROM people", epsilon=epsilon))
         exact = noise.sample(coins.astype(np.int64) * GRID, system()) / GRID
         findings += [
             AttackFinding(
-                "hubbub, by the last bits",
+                "hubbub, by low-order bits",
                 epsilon,
                 score_guesses(low_bits(exact, scale, generator), coins),
                 ceiling(epsilon),
             ),
             AttackFinding(
-                "hubbub, by size alone",
+                "hubbub, by size only",
                 epsilon,
                 score_guesses(guess_from(exact - 0.5, generator), coins),
                 ceiling(epsilon),

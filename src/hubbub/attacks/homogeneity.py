@@ -89,45 +89,45 @@ def study(
     """
     k = numbers.integer(k, "k", 2, 10**6)
     table = clinic(2000, generator) if table is None else table
-    told = sensitive or list(table.columns)[-1]
-    known = tuple(name for name in (quasi or tuple(table.columns)) if name != told)
+    secret = sensitive or list(table.columns)[-1]
+    known = tuple(name for name in (quasi or tuple(table.columns)) if name != secret)
     if not known or table.rows < k or {COIN, GROUP} & set(table.columns):
         raise AttackError(
             "HB651",
             f"{table.name} cannot be grouped by {k} with these columns.",
-            f"Use a table with {k} rows or more, a column other than {told}, and none named {COIN} or {GROUP}.",
+            f"Use a table with {k} rows or more, a column other than {secret}, and none named {COIN} or {GROUP}.",
         )
     progress(0.0, f"groups of {k}")
     groups = grouped(table, known, k)
-    values = table.codes([told])
+    values = table.codes([secret])
     sure = homogeneous(groups, values)
     blind = float(np.bincount(values).max() / table.rows)
-    found = Score(int(np.count_nonzero(commonest(groups, values) == values)), table.rows, blind)
-    facts: dict[str, Fact] = {"groups": int(groups.max()) + 1, "told for certain": float(np.mean(sure))}
+    score = Score(int(np.count_nonzero(commonest(groups, values) == values)), table.rows, blind)
+    facts: dict[str, Fact] = {"groups": int(groups.max()) + 1, "revealed with certainty": float(np.mean(sure))}
     name = f"{k}-anonymous"
     coins = flip(table.rows, generator)
     ones = np.bincount(groups, weights=coins).astype(np.int64)[groups]
     others = ones - coins
     sizes = np.bincount(groups)[groups]
-    alike: dict[str, Fact] = {"told for certain": float(np.mean((ones == 0) | (ones == sizes)))}
+    alike: dict[str, Fact] = {"revealed with certainty": float(np.mean((ones == 0) | (ones == sizes)))}
     findings = [
-        AttackFinding(f"{name}: {told}", None, found, None, facts),
+        AttackFinding(f"{name}: {secret}", None, score, None, facts),
         AttackFinding(
-            f"{name}: a coin", None, score_guesses(guess_from(2 * ones - sizes, generator), coins), None, alike
+            f"{name}: fair coin", None, score_guesses(guess_from(2 * ones - sizes, generator), coins), None, alike
         ),
         AttackFinding(
-            f"{name}: a coin, the others of the group known", None, score_guesses(ones - others > 0, coins), None
+            f"{name}: fair coin, rest of the group known", None, score_guesses(ones - others > 0, coins), None
         ),
-        AttackFinding(f"counts below {k} left out, {k - 1} others known", None, _gaps(k, coins), None),
+        AttackFinding(f"counts below {k} suppressed, {k - 1} others known", None, _gaps(k, coins), None),
     ]
     progress(0.5, "hubbub")
     both = AttackTable(table.name, {GROUP: groups, COIN: coins})
     noises = count_noises(both, f"{condition(GROUP, groups[0])} AND {COIN}", epsilons=epsilons)
-    findings += informed_at("hubbub: a coin, the others of the group known", epsilons, noises, others, coins)
+    findings += informed_at("hubbub: fair coin, rest of the group known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
-        f"A {k}-anonymous release of {table.name} reveals {told} with certainty for {percent(float(np.mean(sure)))} of "
-        "the rows, because all rows of their group have the same value.",
+        f"A {k}-anonymous release of {table.name} reveals {secret} with certainty for {percent(float(np.mean(sure)))}"
+        " of the rows, because all rows of their group have the same value.",
         *describe_findings(findings),
     )
     return AttackStudy("homogeneity", f"Homogeneity of {k}-anonymous groups", words, tuple(findings))

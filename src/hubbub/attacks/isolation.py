@@ -44,8 +44,8 @@ MAX_COLUMNS, MAX_BINS, MAX_CELLS = 8, 10, 20_000
 _MAX_ROWS = 500
 _TARGETS: tuple[tuple[str, Kind], ...] = (
     ("recursive histogram", "histogram"),
-    ("rows moved in their crowd", "ball"),
-    ("the same, shuffled", "ball"),
+    ("perturbed rows", "ball"),
+    ("perturbed rows, shuffled", "ball"),
 )
 
 
@@ -60,18 +60,18 @@ class PublishedCounts:
     def weighted(self) -> tuple[Floats, Floats]:
         """The midpoints of the bins, in the cube, with their counts."""
         middles = (np.arange(self.bins) + 0.5) / self.bins * 2 - 1
-        places = np.array(list(product(middles, repeat=self.cells.ndim)))
-        return places, np.maximum(self.cells.ravel(), 0).astype(np.float64)
+        centers = np.array(list(product(middles, repeat=self.cells.ndim)))
+        return centers, np.maximum(self.cells.ravel(), 0).astype(np.float64)
 
     @property
     def guesses(self) -> Floats:
         """Guess the midpoint of every bin with a positive published count."""
-        places, counts = self.weighted
-        return places[counts >= 1]
+        centers, counts = self.weighted
+        return centers[counts >= 1]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SanitizerComparison:
     """Utility, isolation and guarantee of one way to publish.
 
     means   error of a column's mean in standard deviations, averaged over the columns
@@ -95,17 +95,17 @@ def bins_for(columns: int) -> int:
     return max(2, min(MAX_BINS, int(MAX_CELLS ** (1 / columns))))
 
 
-def publish_counts(made: Points, *, epsilon: Fraction, singly: bool) -> tuple[PublishedCounts, Release]:
+def publish_counts(points: Points, *, epsilon: Fraction, singly: bool) -> tuple[PublishedCounts, Release]:
     """Publish the same points with hubbub: a contingency table of all columns in equal bins, at ε.
 
     With `singly`, each single column is also measured, at a share of ε; otherwise all cells have the same noise.
     """
-    d = len(made.axes)
+    d = len(points.axes)
     if d > MAX_COLUMNS:
         raise AttackError("HB651", f"A comparison can have at most {MAX_COLUMNS} columns.", "Use fewer columns.")
     bins = bins_for(d)
-    names = [f"c{place}" for place in range(d)]
-    table = AttackTable("points", {name: made.values[:, place] for place, name in enumerate(names)})
+    names = [f"c{index}" for index in range(d)]
+    table = AttackTable("points", {name: points.values[:, index] for index, name in enumerate(names)})
     declared = {name: {"type": "real", "bounds": [-1, 1]} for name in names}
     axes = [{"column": name, "bins": bins} for name in names]
     with open_protected(table, epsilon=epsilon, declared=declared) as session:
@@ -117,34 +117,36 @@ def publish_counts(made: Points, *, epsilon: Fraction, singly: bool) -> tuple[Pu
 
 def compare(
     sanitized: SanitizedData, *, c: float, epsilons: Sequence[Fraction], progress: Progress = no_progress
-) -> list[Comparison]:
+) -> list[SanitizerComparison]:
     """Compare a sanitizer with differentially private tables of the same points."""
-    made = sanitized.points
+    points = sanitized.points
     progress(0.0, "guessing")
-    crowd = NeighborIndex(made.values)
-    found = [_judged(sanitized.kind, None, made, sanitized.weighted, sanitized.isolated(c=c))]
-    for place, epsilon in enumerate(epsilons):
-        progress((place + 1) / (len(epsilons) + 1), f"hubbub at ε = {brief(epsilon)}")
-        table, _ = publish_counts(made, epsilon=epsilon, singly=True)
+    crowd = NeighborIndex(points.values)
+    comparisons = [_comparison(sanitized.kind, None, points, sanitized.weighted, sanitized.isolated(c=c))]
+    for step, epsilon in enumerate(epsilons):
+        progress((step + 1) / (len(epsilons) + 1), f"hubbub at ε = {brief(epsilon)}")
+        table, _ = publish_counts(points, epsilon=epsilon, singly=True)
         rate = Rate.of(isolates_point(crowd, table.guesses, c=c, t=sanitized.t)) if len(table.guesses) else Rate(0, 0)
-        found.append(_judged("hubbub, table of counts", epsilon, made, table.weighted, {"cell center": rate}))
-    return found
+        comparisons.append(
+            _comparison("hubbub, table of counts", epsilon, points, table.weighted, {"cell center": rate})
+        )
+    return comparisons
 
 
-def _judged(
-    name: str, epsilon: Fraction | None, made: Points, weighted: tuple[Floats, Floats], rates: Mapping[str, Rate]
-) -> Comparison:
-    places, weights = weighted
+def _comparison(
+    name: str, epsilon: Fraction | None, points: Points, weighted: tuple[Floats, Floats], rates: Mapping[str, Rate]
+) -> SanitizerComparison:
+    centers, weights = weighted
     total = weights.sum()
     if total:
-        mean = weights @ places / total
-        bins = bins_for(len(made.axes))
-        truth = bin_shares(made.values, np.ones(len(made.values)), bins)
-        wrong = np.abs(bin_shares(places, weights, bins) - truth).sum(axis=1) / 2
+        mean = weights @ centers / total
+        bins = bins_for(len(points.axes))
+        truth = bin_shares(points.values, np.ones(len(points.values)), bins)
+        wrong = np.abs(bin_shares(centers, weights, bins) - truth).sum(axis=1) / 2
     else:
-        mean, wrong = np.zeros(len(made.axes)), np.ones(len(made.axes))
-    off = np.abs(mean - made.values.mean(axis=0)) / made.values.std(axis=0)
-    return Comparison(name, epsilon, float(off.mean()), float(wrong.mean()), rates)
+        mean, wrong = np.zeros(len(points.axes)), np.ones(len(points.axes))
+    off = np.abs(mean - points.values.mean(axis=0)) / points.values.std(axis=0)
+    return SanitizerComparison(name, epsilon, float(off.mean()), float(wrong.mean()), rates)
 
 
 def study(
@@ -171,34 +173,36 @@ def study(
     """
     trials = numbers.integer(trials, "trials", 1, 10**5)
     crowd = numbers.integer(crowd, "crowd", 2, 10**6)
-    made = _points(table, columns, people, dimension, generator)
-    if len(made.values) < 4 * crowd:
+    points = _points(table, columns, people, dimension, generator)
+    if len(points.values) < 4 * crowd:
         raise AttackError("HB651", f"The table has fewer than {4 * crowd} complete rows.", "Use a smaller crowd.")
-    judge = NeighborIndex(made.values)
-    blind = Rate.of(isolates_point(judge, generator.uniform(-1, 1, made.values.shape), c=factor, t=crowd))
-    facts: dict[str, Fact] = {"singled out by blind guesses": percent(blind.share)}
+    judge = NeighborIndex(points.values)
+    blind = Rate.of(isolates_point(judge, generator.uniform(-1, 1, points.values.shape), c=factor, t=crowd))
+    facts: dict[str, Fact] = {"isolated by blind guesses": percent(blind.share)}
     coins = flip(trials, generator)
-    pairs = np.array([generator.choice(len(made.values), 2, replace=False) for _ in range(trials)])
+    pairs = np.array([generator.choice(len(points.values), 2, replace=False) for _ in range(trials)])
     evidence = np.empty((len(_TARGETS), trials))
     for trial, (pair, coin) in enumerate(zip(pairs, coins, strict=True)):
-        tables = _swapped(made.values, pair)
+        tables = _swapped(points.values, pair)
         evidence[0, trial] = _by_counts(tables, int(coin), crowd)
-        evidence[1:, trial] = _by_place(tables, int(coin), crowd, generator)
+        evidence[1:, trial] = _by_position(tables, int(coin), crowd, generator)
         if trial % 10 == 0:
             progress(2 * trial / trials / 3, f"sanitizers, trial {trial + 1} of {trials}")
     findings = []
     for (name, kind), weighed in zip(_TARGETS, evidence, strict=True):
-        told = sanitize(made, kind, t=crowd, rng=generator).isolated(c=factor)
-        shown = {f"singled out by {who}": percent(rate.share) for who, rate in told.items()}
+        rates = sanitize(points, kind, t=crowd, rng=generator).isolated(c=factor)
+        shown = {f"isolated by {who}": percent(rate.share) for who, rate in rates.items()}
         findings.append(
             AttackFinding(name, None, score_guesses(guess_from(weighed, generator), coins), None, facts | shown)
         )
-    for place, epsilon in enumerate(epsilons):
-        progress((2 + place / len(epsilons)) / 3, f"hubbub at ε = {brief(epsilon)}")
-        published, release = publish_counts(made, epsilon=epsilon, singly=False)
+    for step, epsilon in enumerate(epsilons):
+        progress((2 + step / len(epsilons)) / 3, f"hubbub at ε = {brief(epsilon)}")
+        published, release = publish_counts(points, epsilon=epsilon, singly=False)
         rate = Rate.of(isolates_point(judge, published.guesses, c=factor, t=crowd))
-        guesses = guess_from(_by_noise(_apart(made.values[pairs], published.bins), coins, laplace(release)), generator)
-        shown = {"singled out by cell center": percent(rate.share)}
+        guesses = guess_from(
+            _by_noise(_in_different_cells(points.values[pairs], published.bins), coins, laplace(release)), generator
+        )
+        shown = {"isolated by cell center": percent(rate.share)}
         findings.append(
             AttackFinding("hubbub", epsilon, score_guesses(guesses, coins), ceiling(epsilon), facts | shown)
         )
@@ -212,7 +216,7 @@ def _points(
     if table is None:
         people = numbers.integer(people, "people", 100, 20_000)
         d = numbers.integer(dimension, "dimension", 1, MAX_COLUMNS)
-        given = {f"x{place + 1}": generator.uniform(0, 1, people) for place in range(d)}
+        given = {f"x{index + 1}": generator.uniform(0, 1, people) for index in range(d)}
         return make_points(given, list(given), rng=generator, bounds=dict.fromkeys(given, (0.0, 1.0)))
     table = table.take(generator.permutation(table.rows)[:_MAX_ROWS])
     numeric = [
@@ -245,7 +249,9 @@ def _published(histogram: RecursiveHistogram) -> Floats:
     return cells[np.lexsort(cells.T)]
 
 
-def _by_place(tables: tuple[Floats, Floats], truth: int, t: int, generator: np.random.Generator) -> tuple[float, float]:
+def _by_position(
+    tables: tuple[Floats, Floats], truth: int, t: int, generator: np.random.Generator
+) -> tuple[float, float]:
     """Compare the likelihood of the moved rows under the two tables: in order, and shuffled.
 
     In order, each row must lie in its own ball, and is likelier the smaller the ball. Shuffled, the balls of all rows
@@ -256,30 +262,30 @@ def _by_place(tables: tuple[Floats, Floats], truth: int, t: int, generator: np.r
     for table in tables:
         radius = NeighborIndex(table).query(table, t=t).radius
         weight = -table.shape[1] * np.log(np.maximum(radius, 1e-12))
-        own = np.linalg.norm(moved - table, axis=1) <= radius * (1 + 1e-9)
-        ordered.append(float(weight.sum()) if own.all() else -np.inf)
+        in_ball = np.linalg.norm(moved - table, axis=1) <= radius * (1 + 1e-9)
+        ordered.append(float(weight.sum()) if in_ball.all() else -np.inf)
         squares = np.square(moved).sum(axis=1)[:, None] + np.square(table).sum(axis=1) - 2 * moved @ table.T
         density = (squares <= np.square(radius) * (1 + 1e-9)) @ np.exp(weight)
         shuffled.append(float(np.log(density).sum()) if density.all() else -np.inf)
-    return _more(ordered), _more(shuffled)
+    return _difference(ordered), _difference(shuffled)
 
 
-def _more(logs: list[float]) -> float:
+def _difference(logs: list[float]) -> float:
     """Return the second minus the first, or 0 if both are impossible because of rounding."""
     return 0.0 if logs[0] == logs[1] else logs[1] - logs[0]
 
 
-def _apart(pairs: Floats, bins: int) -> Bits:
-    """Tell which pairs lie in two different cells."""
+def _in_different_cells(pairs: Floats, bins: int) -> Bits:
+    """Return which pairs lie in two different cells."""
     at = np.clip(((pairs + 1) / 2 * bins).astype(np.int64), 0, bins - 1)
     return np.asarray((at[:, 0] != at[:, 1]).any(axis=1))
 
 
-def _by_noise(apart: Bits, coins: Bits, noise: Laplace) -> NDArray[np.int64]:
+def _by_noise(different: Bits, coins: Bits, noise: Laplace) -> NDArray[np.int64]:
     """Compare the noisy counts of the two cells after subtracting everyone else; no other cell carries information.
 
     A count of 1 or more is evidence of 1/scale for the row, a count of 0 or less is as much against it.
     """
     truth = np.column_stack([~coins, coins]).astype(np.int64)
     left = noise.sample(truth.ravel(), system()).reshape(truth.shape) >= 1
-    return np.where(apart, left[:, 1].astype(np.int64) - left[:, 0].astype(np.int64), 0)
+    return np.where(different, left[:, 1].astype(np.int64) - left[:, 0].astype(np.int64), 0)

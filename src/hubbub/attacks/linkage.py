@@ -31,7 +31,7 @@ from hubbub.errors import AttackError
 #: Column with the secret coins.
 COIN = "hubbub_coin"
 _COARSE, _MANY = 10, 20  # round to tens in columns with more than twenty distinct numbers
-_TOLD = 8
+_MAX_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Uniqueness:
 
     columns: tuple[str, ...]
     rows: int
-    alone: int  #: rows with a unique combination of values
+    unique: int  #: rows with a unique combination of values
     few: int  #: rows in groups of two to four
     groups: int
     largest: int
@@ -48,14 +48,14 @@ class Uniqueness:
     @property
     def share(self) -> float:
         """The share of unique rows."""
-        return self.alone / self.rows
+        return self.unique / self.rows
 
     def facts(self) -> dict[str, Fact]:
         """Return the figures by name."""
         return {
             "rows": self.rows,
-            "alone": self.alone,
-            "among 2 to 4": self.few,
+            "unique rows": self.unique,
+            "rows in groups of 2 to 4": self.few,
             "groups": self.groups,
             "largest group": self.largest,
         }
@@ -107,21 +107,23 @@ def study(
         reports.append(_counted(known[:upto], codes))
         score = score_guesses(linked(codes, secrets, generator), secrets)
         findings.append(
-            AttackFinding(f"no names; known: {_short(known[:upto])}", None, score, None, reports[-1].facts())
+            AttackFinding(f"names removed; known: {_short(known[:upto])}", None, score, None, reports[-1].facts())
         )
-    told = len(findings) - 1
+    all_known = len(findings) - 1
     blurred = _coarse(table.keep(known))
     score = score_guesses(linked(blurred.codes(known), secrets, generator), secrets)
     coarse = uniqueness(blurred, known)
-    findings.append(AttackFinding("no names, numbers in tens; all of these known", None, score, None, coarse.facts()))
+    findings.append(
+        AttackFinding("names removed, numbers in tens; all columns known", None, score, None, coarse.facts())
+    )
     others = np.bincount(codes, weights=secrets).astype(np.int64)[codes] - secrets
     cell = " AND ".join(condition(name, table.column(name)[0]) for name in known)
     progress(0.5, "hubbub")
     released = table.keep(known).where(**{COIN: secrets})
     noises = count_noises(released, f"{cell} AND {COIN}", epsilons=epsilons)
-    findings += informed_at("hubbub, all others known", epsilons, noises, others, secrets)
+    findings += informed_at("hubbub, everyone else known", epsilons, noises, others, secrets)
     progress(1.0, "done")
-    words = (*_words(reports, coarse), *describe_findings(findings[told:]))
+    words = (*_words(reports, coarse), *describe_findings(findings[all_known:]))
     return AttackStudy("linkage", f"Linkage of {table.name}", words, tuple(findings))
 
 
@@ -134,7 +136,7 @@ def _words(reports: Sequence[Uniqueness], coarse: Uniqueness) -> tuple[str, ...]
             f"In {join_words(each.columns)}, {percent(each.share)} are unique, and {percent(each.few / each.rows)} are "
             "in groups of two to four."
             for each in reports[:-1]
-            if len(each.columns) <= _TOLD
+            if len(each.columns) <= _MAX_LISTED
         ),
         f"With numbers rounded to tens, {percent(coarse.share)} are unique.",
     )

@@ -40,8 +40,8 @@ def traced(sums: Floats, rows: Floats, common: Floats) -> Floats:
     weight = 1 / (common * (1 - common))
     # estimate the size of the group from the sums
     size = float((sums * common * weight).sum() / (common**2 * weight).sum())
-    apart = (sums - size * common) * weight
-    leaning: Floats = (rows - common) @ apart / len(common)
+    excess = (sums - size * common) * weight
+    leaning: Floats = (rows - common) @ excess / len(common)
     return leaning
 
 
@@ -60,7 +60,7 @@ def simulate_people(people: int, traits: int, generator: np.random.Generator) ->
 
 def indicators(table: AttackTable, people: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
     """Sample rows of a table, with one trait per common value of a column; numbers are cut into deciles."""
-    found = []
+    masks = []
     for values in table.columns.values():
         if values.dtype.kind in "iuf" and len(np.unique(values)) > _MAX_VALUES:
             codes = np.searchsorted(np.nanquantile(values, np.linspace(0.1, 0.9, 9)), values)
@@ -68,14 +68,14 @@ def indicators(table: AttackTable, people: int, generator: np.random.Generator) 
             codes = np.unique(values, return_inverse=True)[1]
         counts = np.bincount(codes)
         often = np.argsort(-counts)[:_MAX_VALUES]
-        found += [codes == code for code in often if _RAREST < counts[code] / table.rows < 1 - _RAREST]
-    if len(found) < 2 or table.rows < 2 * people:
+        masks += [codes == code for code in often if _RAREST < counts[code] / table.rows < 1 - _RAREST]
+    if len(masks) < 2 or table.rows < 2 * people:
         raise AttackError(
             "HB651",
             f"{table.name} has too few rows or values: the attack needs {2 * people} rows and two traits that vary.",
             "Use a smaller number of people.",
         )
-    whole = np.stack(found, axis=1)
+    whole = np.stack(masks, axis=1)
     rows = generator.permutation(table.rows)[:people]
     return whole[rows].astype(np.float64), np.asarray(whole.mean(axis=0), dtype=np.float64)
 
@@ -111,32 +111,32 @@ def study(
     ]
     for step, epsilon in enumerate(epsilons):
         progress(step / len(epsilons), f"hubbub's sums at ε = {float(epsilon):g} in total")
-        told = [_asked(rows[inside[0] == 1].astype(np.int64), epsilon), *_drawn(exact[1:], epsilon)]
-        findings.append(_finding("hubbub", epsilon, told, inside, rows, common))
-    said = f"Only {len(common)} sums over a group of about {count // 2} people are published."
+        answers = [_query_sums(rows[inside[0] == 1].astype(np.int64), epsilon), *_sample_sums(exact[1:], epsilon)]
+        findings.append(_finding("hubbub", epsilon, answers, inside, rows, common))
+    intro = f"Only {len(common)} sums over a group of about {count // 2} people are published."
     return AttackStudy(
-        "membership", "Membership in published sums", (said, *describe_findings(findings)), tuple(findings)
+        "membership", "Membership in published sums", (intro, *describe_findings(findings)), tuple(findings)
     )
 
 
-def _asked(rows: Bits, epsilon: Fraction) -> Floats:
+def _query_sums(rows: Bits, epsilon: Fraction) -> Floats:
     """Query every sum at ε in total. Adding or removing a person changes all of them."""
     width = rows.shape[1]
-    names = [f"t{place}" for place in range(width)]
-    made = AttackTable("people", dict(zip(names, rows.T, strict=True)))
+    names = [f"t{index}" for index in range(width)]
+    members = AttackTable("people", dict(zip(names, rows.T, strict=True)))
     declared = {name: {"type": "integer", "bounds": [0, 1]} for name in names}
-    each = share(epsilon, width)
-    found = []
-    with open_protected(made, epsilon=epsilon, declared=declared, relation="add_remove") as session:
+    per_sum = share(epsilon, width)
+    answers: list[object] = []
+    with open_protected(members, epsilon=epsilon, declared=declared, relation="add_remove") as session:
         for start in range(0, width, _MAX_COLUMNS):
             part = names[start : start + _MAX_COLUMNS]
             sums = ", ".join(f"sum({name}) AS {name}" for name in part)
-            release = session.query(f"SELECT {sums} FROM {TABLE}", epsilon=each * len(part), raw=True)  # noqa: S608
-            found += list(release.rows[0])
-    return np.array(found, dtype=np.float64)
+            release = session.query(f"SELECT {sums} FROM {TABLE}", epsilon=per_sum * len(part), raw=True)  # noqa: S608
+            answers += list(release.rows[0])
+    return np.array(answers, dtype=np.float64)
 
 
-def _drawn(exact: Sequence[Floats], epsilon: Fraction) -> list[Floats]:
+def _sample_sums(exact: Sequence[Floats], epsilon: Fraction) -> list[Floats]:
     """Answer for further groups with the noise of a hubbub count at the same share of ε."""
     if not exact:
         return []
@@ -150,7 +150,7 @@ def _finding(
 ) -> AttackFinding:
     guesses = [guessed(each, rows, common) for each in sums]
     right = sum(int((guess == truth).sum()) for guess, truth in zip(guesses, inside, strict=True))
-    errors = [np.abs(told - rows.T @ truth).mean() for told, truth in zip(sums, inside, strict=True)]
+    errors = [np.abs(answer - rows.T @ truth).mean() for answer, truth in zip(sums, inside, strict=True)]
     return AttackFinding(
         target,
         epsilon,

@@ -27,14 +27,14 @@ _KINDS = {"subsets": subsets, "gaussian": gaussian}
 def wild(answers: Floats, share: float, generator: np.random.Generator) -> Floats:
     """Replace a random share of the answers by uniform values in three times their range."""
     changed = answers.copy()
-    places = generator.random(len(answers)) < share
+    replaced = generator.random(len(answers)) < share
     low, high = answers.min(), answers.max()
-    changed[places] = generator.uniform(2 * low - high, 2 * high - low, int(places.sum()))
+    changed[replaced] = generator.uniform(2 * low - high, 2 * high - low, int(replaced.sum()))
     return changed
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - people are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - people are simulated
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -56,7 +56,7 @@ def study(
     databases   number of repetitions with fresh secrets
     """
     count = numbers.integer(people, "people", 8, 256)
-    each = numbers.integer(questions, "questions", 2, 32)
+    per_person = numbers.integer(questions, "questions", 2, 32)
     if kind not in _KINDS or decoder not in DECODERS:
         raise AttackError(
             "HB643",
@@ -66,7 +66,7 @@ def study(
     if not 0 <= noise <= 1000:
         raise AttackError("HB643", "noise must be between 0 and 1000.", "Use a value such as the default, 0.25.")
     secrets = bits.people(count, numbers.integer(databases, "databases", 1, 100), generator)
-    sums = _KINDS[kind](count, each * count, generator)
+    sums = _KINDS[kind](count, per_person * count, generator)
     exact = [sums.ask(secret.astype(np.float64)) for secret in secrets]
     near = [true + generator.normal(0, noise * sqrt(count), len(true)) for true in exact]
     broken = [wild(answers, 0.2, generator) for answers in near]
@@ -74,42 +74,43 @@ def study(
         _finding("exact sums", None, sums, exact, secrets, decoder),
         _finding(f"noise of sd {noise * sqrt(count):.3g}", None, sums, near, secrets, decoder),
         *(
-            _finding(f"a fifth wild, {how}", None, sums, broken, secrets, how)
+            _finding(f"20% wild answers, {how}", None, sums, broken, secrets, how)
             for how in dict.fromkeys([decoder, "least absolute"])
         ),
     ]
-    plain = sums if kind == "subsets" else subsets(count, each * count, generator)
+    plain = sums if kind == "subsets" else subsets(count, per_person * count, generator)
     for step, epsilon in enumerate(epsilons):
         answers = bits.hubbub_answers(
             plain,
             secrets,
             epsilon=epsilon,
             progress=lambda done, step=step, epsilon=epsilon: progress(  # type: ignore[misc]
-                (step + done) / len(epsilons), f"{each * count} queries to hubbub at ε = {float(epsilon):g} in total"
+                (step + done) / len(epsilons),
+                f"{per_person * count} queries to hubbub at ε = {float(epsilon):g} in total",
             ),
         )
         findings.append(_finding("hubbub", epsilon, plain, answers, secrets, decoder))
         guesses = _one_by_one(secrets, epsilon)
-        findings.append(bits.hubbub_finding(secrets, guesses, epsilon, "hubbub, one count a person", questions=count))
+        findings.append(bits.hubbub_finding(secrets, guesses, epsilon, "hubbub, one count per person", queries=count))
     title = f"Reconstruction by {decoder if decoder != 'linear program' else 'linear programming'}"
-    return AttackStudy("reconstruction", title, tuple(_words(findings, count, each)), tuple(findings))
+    return AttackStudy("reconstruction", title, tuple(_words(findings, count, per_person)), tuple(findings))
 
 
 def _one_by_one(secrets: Sequence[Bits], epsilon: Fraction) -> list[Bits]:
     """Use all of ε for one query, a count per person. Further databases get fresh samples of the same noise."""
     first, *others = secrets
-    made = AttackTable("people", {"person": np.arange(len(first)), "secret": first})
-    with open_protected(made, epsilon=epsilon) as session:
-        told = session.query(
+    table = AttackTable("people", {"person": np.arange(len(first)), "secret": first})
+    with open_protected(table, epsilon=epsilon) as session:
+        release = session.query(
             f"SELECT person, count(*) FILTER (WHERE secret = 1) AS n FROM {TABLE} GROUP BY person",  # noqa: S608
             epsilon=epsilon,
             raw=True,
         )
-    person, number = np.array(told.rows, dtype=np.float64).T
-    found = np.zeros(len(first))
-    found[person.astype(np.int64)] = number
-    noise = laplace(told)
-    return [rounded(each) for each in (found, *(noise.sample(each, system()).astype(np.float64) for each in others))]
+    person, number = np.array(release.rows, dtype=np.float64).T
+    counts = np.zeros(len(first))
+    counts[person.astype(np.int64)] = number
+    noise = laplace(release)
+    return [rounded(each) for each in (counts, *(noise.sample(each, system()).astype(np.float64) for each in others))]
 
 
 def _finding(
@@ -118,24 +119,24 @@ def _finding(
     start = time.perf_counter()
     guesses = [rounded(DECODERS[decoder](sums, each)) for each in answers]
     took = (time.perf_counter() - start) / len(secrets)
-    errors = [np.abs(told - sums.ask(bit.astype(np.float64))) for told, bit in zip(answers, secrets, strict=True)]
+    errors = [np.abs(answer - sums.ask(bit.astype(np.float64))) for answer, bit in zip(answers, secrets, strict=True)]
     return AttackFinding(
         target,
         epsilon,
         bits.score_bits(secrets, guesses),
         None if epsilon is None else ceiling(epsilon),
-        {"decoder": decoder, "questions": len(errors[0]), "error": float(np.mean(errors)), "seconds": round(took, 3)},
+        {"decoder": decoder, "queries": len(errors[0]), "error": float(np.mean(errors)), "seconds": round(took, 3)},
     )
 
 
-def _words(findings: Sequence[AttackFinding], count: int, each: int) -> list[str]:
+def _words(findings: Sequence[AttackFinding], count: int, per_person: int) -> list[str]:
     naive = [finding for finding in findings if finding.epsilon is None]
-    said = [
-        f"{finding.target[0].upper()}{finding.target[1:]}: from {each} sums per person over {count} people,"
+    sentences = [
+        f"{finding.target[0].upper()}{finding.target[1:]}: from {per_person} sums per person over {count} people,"
         f" {finding.facts['decoder']} recovers {percent(finding.score.share)} of the bits."
         for finding in naive
     ]
     ours = findings[len(naive) :]
     if ours:
-        said.append("hubbub splits one ε among all queries, so more queries make each answer less accurate.")
-    return [*said, *describe_findings(ours)]
+        sentences.append("hubbub splits one ε among all queries, so more queries make each answer less accurate.")
+    return [*sentences, *describe_findings(ours)]

@@ -62,7 +62,7 @@ def teams(trials: int, generator: np.random.Generator) -> tuple[Values, Bits]:
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies have the same signature
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -81,23 +81,23 @@ def study(
     findings = []
     for name, auditor in (
         ("auditor that looks at the data", exact_auditor),
-        ("auditor that can be foretold", simulatable_auditor),
+        ("simulatable auditor", simulatable_auditor),
     ):
         _, refused = auditor(values)
-        told = guess_from(np.where(refused.all() or not refused.any(), 0, 2 * refused - 1), generator)
+        guesses = guess_from(np.where(refused.all() or not refused.any(), 0, 2 * refused - 1), generator)
         facts: dict[str, Fact] = {"refused": float(np.mean(refused)), "salaries known exactly": _known(refused, coins)}
-        findings.append(AttackFinding(name, None, score_guesses(told, coins), None, facts))
-    for place, epsilon in enumerate(epsilons):
-        progress(place / len(epsilons), f"hubbub at ε = {brief(epsilon)}")
-        three, two = _asked(values, epsilon)
-        alike = replies(values, epsilon) == replies(np.roll(values, 1, axis=1), epsilon)
+        findings.append(AttackFinding(name, None, score_guesses(guesses, coins), None, facts))
+    for step, epsilon in enumerate(epsilons):
+        progress(step / len(epsilons), f"hubbub at ε = {brief(epsilon)}")
+        three, two = _query_maxima(values, epsilon)
+        same = replies(values, epsilon) == replies(np.roll(values, 1, axis=1), epsilon)
         score = score_guesses(guess_from(three - two, generator), coins)
-        facts = {"refusals alike in two worlds": "yes" if alike else "no"}
+        facts = {"same refusals on both datasets": "yes" if same else "no"}
         count = count_noise(_company(values), _HIGH, epsilon=epsilon, declared=_declared(values))
-        told = informed(count, np.zeros(trials, dtype=np.int64), coins, system())
+        guesses = informed(count, np.zeros(trials, dtype=np.int64), coins, system())
         findings += [
-            AttackFinding("hubbub, the same two questions", epsilon, score, ceiling(epsilon), facts),
-            AttackFinding("hubbub, one count instead", epsilon, score_guesses(told, coins), ceiling(epsilon)),
+            AttackFinding("hubbub, same two queries", epsilon, score, ceiling(epsilon), facts),
+            AttackFinding("hubbub, one count instead", epsilon, score_guesses(guesses, coins), ceiling(epsilon)),
         ]
     progress(1.0, "done")
     return AttackStudy("refusal", "Information in refusals", describe_findings(findings), tuple(findings))
@@ -128,17 +128,17 @@ def _declared(values: Values) -> dict[str, dict[str, object]]:
     }
 
 
-def _asked(values: Values, epsilon: Fraction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _query_maxima(values: Values, epsilon: Fraction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Query the highest salary of every team, and of the first two members of each, at ε/2 each."""
     with open_protected(_company(values), epsilon=epsilon, declared=_declared(values)) as session:
-        found = [
+        releases = [
             session.query(
                 f"SELECT team, MAX(salary) AS most FROM {TABLE} WHERE place <= {last} GROUP BY team",  # noqa: S608
                 epsilon=epsilon / 2,
             )
             for last in (3, 2)
         ]
-    first, second = (np.array([row[1] for row in each.rows], dtype=np.float64) for each in found)
+    first, second = (np.array([row[1] for row in each.rows], dtype=np.float64) for each in releases)
     return first, second
 
 
@@ -146,9 +146,9 @@ def replies(values: Values, epsilon: Fraction) -> list[str]:
     """Return hubbub's replies to some queries, even beyond the budget, without the noisy numbers."""
     with open_protected(_company(values), epsilon=epsilon, declared=_declared(values)) as session:
         return [
-            _reply(session, text, epsilon / 2, f"{turn} {place}")
+            _reply(session, text, epsilon / 2, f"{turn} {probe}")
             for turn in range(3)
-            for place, text in enumerate(PROBES)
+            for probe, text in enumerate(PROBES)
         ]
 
 

@@ -41,7 +41,7 @@ dt{font-weight:600}dd{margin:0 0 .4rem;overflow-wrap:anywhere}.bad{border:2px so
 
 @dataclass(frozen=True, slots=True)
 class ReportContext:
-    """When and with which table and settings a report was made."""
+    """When and with which table and settings a report was created."""
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     terms: Mapping[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ def row(finding: AttackFinding) -> tuple[str, ...]:
 
 
 def verdict(finding: AttackFinding) -> str:
-    """Tell what a finding means for the guarantee."""
+    """Return what a finding means for the guarantee."""
     score = finding.score
     if finding.ceiling is None:
         return "succeeds: better than chance" if score.low > score.chance else "not better than chance"
@@ -93,15 +93,15 @@ def summarize(study: AttackStudy) -> str:
     """Summarize a study in one sentence."""
     bare = [each.score.share for each in study.findings if each.ceiling is None]
     kept = [(each.epsilon, each.score.share) for each in study.findings if each.epsilon is not None and each.ceiling]
-    said = [f"Without a guarantee, {_up_to(bare)} of the guesses are correct"] if bare else []
+    parts = [f"Without a guarantee, {_up_to(bare)} of the guesses are correct"] if bare else []
     if kept:
         best = {e: max(share for other, share in kept if other == e) for e in (min(kept)[0], max(kept)[0])}
         rates = " and ".join(f"{percent(share)} at ε = {brief(e)}" for e, share in best.items())
         held = "MORE THAN THE GUARANTEE ALLOWS" if exceeding_findings(study) else "within the guarantee"
-        said.append(f"{'with one' if said else 'With a guarantee'}, at most {rates}: {held}")
+        parts.append(f"{'with one' if parts else 'With a guarantee'}, at most {rates}: {held}")
     chances = sorted({each.score.chance for each in study.findings})
     blind = [f"blind guessing achieves {percent(chances[0])}"] if len(chances) == 1 else []
-    return "; ".join([*said, *blind]) + "."
+    return "; ".join([*parts, *blind]) + "."
 
 
 def _up_to(shares: Sequence[float]) -> str:
@@ -121,13 +121,13 @@ def facts(finding: AttackFinding) -> str:
     return "; ".join(f"{name}: {format_fact(value)}" for name, value in finding.facts.items())
 
 
-def page(study: AttackStudy, made: ReportContext | None = None) -> str:
+def page(study: AttackStudy, context: ReportContext | None = None) -> str:
     """Return a report as one self-contained HTML file."""
-    made = made or ReportContext()
+    context = context or ReportContext()
     text = html.escape
-    head = "".join(f"<th{_number(place)}>{text(name)}</th>" for place, name in enumerate(COLUMNS))
+    head = "".join(f"<th{_number(index)}>{text(name)}</th>" for index, name in enumerate(COLUMNS))
     rows = "".join(
-        f"<tr>{''.join(f'<td{_number(place)}>{text(cell)}</td>' for place, cell in enumerate(row(each)))}</tr>"
+        f"<tr>{''.join(f'<td{_number(index)}>{text(cell)}</td>' for index, cell in enumerate(row(each)))}</tr>"
         for each in study.findings
     )
     more = "".join(f"<dt>{text(each.label)}</dt><dd>{text(facts(each))}</dd>" for each in study.findings if each.facts)
@@ -145,31 +145,31 @@ def page(study: AttackStudy, made: ReportContext | None = None) -> str:
         f"</div></section>{f'<section><h2>Further figures</h2><dl>{more}</dl></section>' if more else ''}"
         f"<section><h2>How to read this</h2><ul>{''.join(f'<li>{text(each)}</li>' for each in READING)}</ul></section>"
         "<section><h2>What was run</h2><dl>"
-        f"{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in made.facts(study).items())}"
+        f"{''.join(f'<dt>{text(name)}</dt><dd>{text(value)}</dd>' for name, value in context.facts(study).items())}"
         "</dl></section></body></html>\n"
     )
 
 
-def _number(place: int) -> str:
-    return ' class="num"' if place in (1, 2, 3, 4, 5) else ""
+def _number(column: int) -> str:
+    return ' class="num"' if column in (1, 2, 3, 4, 5) else ""
 
 
-def _html(study: AttackStudy, made: ReportContext) -> bytes:
-    return page(study, made).encode()
+def _html(study: AttackStudy, context: ReportContext) -> bytes:
+    return page(study, context).encode()
 
 
 def _svg(study: AttackStudy, _: ReportContext) -> bytes:
     return plot(study, alone=True).encode()
 
 
-def _json(study: AttackStudy, made: ReportContext) -> bytes:
-    return (json.dumps({"run": made.facts(study), **study.to_json()}, ensure_ascii=False, indent=1) + "\n").encode()
+def _json(study: AttackStudy, context: ReportContext) -> bytes:
+    return (json.dumps({"run": context.facts(study), **study.to_json()}, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _pdf(study: AttackStudy, made: ReportContext) -> bytes:
+def _pdf(study: AttackStudy, context: ReportContext) -> bytes:
     from hubbub.attacks.report_pdf import pdf  # it needs the extra `plot`
 
-    return pdf(study, made)
+    return pdf(study, context)
 
 
 #: Formats of a report by file extension, with their media types.
@@ -181,7 +181,7 @@ FORMS: Mapping[str, tuple[str, Callable[[AttackStudy, ReportContext], bytes]]] =
 }
 
 
-def write(study: AttackStudy, path: Path, made: ReportContext | None = None) -> None:
+def write(study: AttackStudy, path: Path, context: ReportContext | None = None) -> None:
     """Write a report to a file, in the format of its extension."""
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMS:
@@ -190,4 +190,4 @@ def write(study: AttackStudy, path: Path, made: ReportContext | None = None) -> 
             f"Cannot write a report as {path.suffix or 'a file without an extension'!r}.",
             f"Use one of these extensions: {', '.join(f'.{each}' for each in FORMS)}.",
         )
-    path.write_bytes(FORMS[form][1](study, made or ReportContext()))
+    path.write_bytes(FORMS[form][1](study, context or ReportContext()))

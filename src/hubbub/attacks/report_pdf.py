@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 _WIDE, _HIGH = 8.27, 11.69  # inches: A4
 _LEFT, _TOP, _BOTTOM = 0.09, 0.93, 0.07  # shares of the page
-_LETTERS = 96  # of the smallest text, on one line
+_LETTERS = 96  # characters per line of the smallest text
 _MARKS = ("o", "s", "D", "^")
-#: Where the columns of the figures begin, as shares of the page, and how many letters each has.
-_PLACES = ((0.09, 22), (0.29, 6), (0.35, 16), (0.50, 17), (0.65, 8), (0.73, 8), (0.80, 20))
-#: matplotlib keeps fonts and settings for the whole process.
+#: Left edge of each table column, as a share of the page, and its width in characters.
+_COLUMNS = ((0.09, 22), (0.29, 6), (0.35, 16), (0.50, 17), (0.65, 8), (0.73, 8), (0.80, 20))
+#: matplotlib has global fonts and settings.
 _one_at_a_time = threading.Lock()
 
 
-def pdf(study: AttackStudy, made: ReportContext) -> bytes:
+def pdf(study: AttackStudy, context: ReportContext) -> bytes:
     """Write a report as PDF."""
     try:
         import matplotlib as mpl
@@ -42,14 +42,14 @@ def pdf(study: AttackStudy, made: ReportContext) -> bytes:
             'Run `pip install "hubbub[plot]"`, or write the report as HTML.',
         ) from None
     written = BytesIO()
-    about = {"Title": _plain(study.title), "Creator": "hubbub", "CreationDate": made.at}
+    about = {"Title": _plain(study.title), "Creator": "hubbub", "CreationDate": context.at}
     with (
         _one_at_a_time,
         # embed fonts, so that text stays text; do not parse formulas between two $
         mpl.rc_context({"pdf.fonttype": 42, "font.family": ["DejaVu Sans"], "font.size": 9, "text.parse_math": False}),
         PdfPages(written, metadata=about) as pages,
     ):
-        _Paper(pages.savefig).write(study, made)
+        _Paper(pages.savefig).write(study, context)
     return written.getvalue()
 
 
@@ -61,19 +61,19 @@ def _font() -> Any:
 
 
 def _plain(text: str) -> str:
-    """Keep what the font can draw."""
+    """Replace characters that the font lacks."""
     return "".join(each if each == " " or _font().get_char_index(ord(each)) else "?" for each in text)
 
 
 class _Paper:
-    """Pages, filled from the top; a new one is begun where something does not fit."""
+    """Pages filled from the top; content that does not fit starts a new page."""
 
     def __init__(self, keep: Callable[..., None]) -> None:
         self._keep = keep
         self._number = 0
         self._begin()
 
-    def write(self, study: AttackStudy, made: ReportContext) -> None:
+    def write(self, study: AttackStudy, context: ReportContext) -> None:
         """Write a whole report."""
         self._text(study.title, size=16, bold=True)
         if exceeding_findings(study):
@@ -95,7 +95,7 @@ class _Paper:
         for each in READING:
             self._text(f"• {each}")
         self._heading("What was run")
-        for name, value in made.facts(study).items():
+        for name, value in context.facts(study).items():
             self._text(f"{name}: {value}")
         self._end()
 
@@ -116,7 +116,7 @@ class _Paper:
             self._begin()
 
     def _heading(self, words: str) -> None:
-        self._room(0.08)  # never alone at the foot of a page
+        self._room(0.08)  # never at the bottom of a page without content
         self._y -= 0.012
         self._text(words, size=12, bold=True)
 
@@ -133,13 +133,13 @@ class _Paper:
         self._figure.text(x, self._y, line, fontsize=size, weight=weight, color=color, va="top")
 
     def _cells(self, cells: Sequence[str], *, bold: bool = False) -> None:
-        parts = [wrap(_plain(cell), wide) for cell, (_, wide) in zip(cells, _PLACES, strict=True)]
+        parts = [wrap(_plain(cell), wide) for cell, (_, wide) in zip(cells, _COLUMNS, strict=True)]
         step = 8 * 1.4 / 72 / _HIGH
         self._room(step * max(map(len, parts)))
         top = self._y
-        for lines, (x, _) in zip(parts, _PLACES, strict=True):
-            for place, line in enumerate(lines):
-                self._y = top - place * step
+        for lines, (x, _) in zip(parts, _COLUMNS, strict=True):
+            for index, line in enumerate(lines):
+                self._y = top - index * step
                 self._put(x, line, size=8, bold=bold, color="#1b2529")
         self._y = top - step * max(map(len, parts)) - 0.3 * step
 
@@ -152,16 +152,16 @@ class _Paper:
 
 
 def _draw(axes: "Axes", study: AttackStudy) -> None:
-    """Draw what `report_plot` draws, with matplotlib."""
+    """Draw the plot of `report_plot` with matplotlib."""
     drawn = series(study)
     epsilons = sorted({float(each.epsilon) for each in study.findings if each.epsilon is not None}) or [1.0]
-    bare = [each for each in drawn if not each.promises]
+    bare = [each for each in drawn if not each.guaranteed]
     wide = max(log(epsilons[-1] / epsilons[0]), 1.0)
     column = max(wide * 0.1, 0.25)
-    places = {each.number: exp(log(epsilons[-1]) + (n + 1.5) * column) for n, each in enumerate(bare)}
+    positions = {each.number: exp(log(epsilons[-1]) + (n + 1.5) * column) for n, each in enumerate(bare)}
     for each in drawn:
         tone = TONES[each.number % len(TONES)]
-        xs = [places[each.number] if f.epsilon is None else float(f.epsilon) for f in each.findings]
+        xs = [positions[each.number] if f.epsilon is None else float(f.epsilon) for f in each.findings]
         shares = [f.score.share for f in each.findings]
         ends = (
             [max(0.0, f.score.share - f.score.low) for f in each.findings],
@@ -181,10 +181,10 @@ def _draw(axes: "Axes", study: AttackStudy) -> None:
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.05)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
-    named = [*dict.fromkeys([*epsilons])] if any(each.promises for each in drawn) else []
-    axes.set_xticks([*named, *places.values()], [*(f"{each:g}" for each in named), *("none" for _ in places)])
+    named = [*dict.fromkeys([*epsilons])] if any(each.guaranteed for each in drawn) else []
+    axes.set_xticks([*named, *positions.values()], [*(f"{each:g}" for each in named), *("none" for _ in positions)])
     axes.minorticks_off()
-    axes.set_xlabel("ε promised")
+    axes.set_xlabel("ε guaranteed")
     axes.set_ylabel("correct guesses, with 95% intervals")
     axes.grid(visible=True, color="#d9dfdf", linewidth=0.6)
     axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
@@ -192,11 +192,11 @@ def _draw(axes: "Axes", study: AttackStudy) -> None:
 
 def _curves(axes: "Axes", study: AttackStudy) -> None:
     bounds = [points for each in series(study) if (points := each.ceiling)]
-    for place, points in enumerate(bounds):
-        label = "maximum under ε" if place == 0 else None
+    for index, points in enumerate(bounds):
+        label = "maximum under ε" if index == 0 else None
         mark = "_" if len(points) == 1 else None
         xs, ys = zip(*points, strict=True)
         axes.plot(xs, ys, color="#a3262a", linewidth=1.5, marker=mark, markersize=20, label=label)
-    for place, share in enumerate(sorted({each.score.chance for each in study.findings})[:3]):
-        label = "chance: blind guessing" if place == 0 else None
+    for index, share in enumerate(sorted({each.score.chance for each in study.findings})[:3]):
+        label = "chance: blind guessing" if index == 0 else None
         axes.axhline(share, color="#5f6d72", linewidth=1, linestyle=":", label=label)

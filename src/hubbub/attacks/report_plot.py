@@ -1,7 +1,7 @@
 """Plot of a study as SVG: success rate by ε with its interval, blind guessing, and the maximum under ε.
 
-As in `core.drawing`, places across are percentages and places down are pixels, so that a drawing fills whatever width
-it gets while its letters keep their size; colors are attributes, which a page's style sheet may override by class.
+Horizontal positions are percentages and vertical positions are pixels, so that a plot fills the available width while
+its text keeps its size. Colors are attributes, which a page's style sheet can override by class.
 Series differ in shape and color, and a legend below names them.
 """
 
@@ -16,7 +16,7 @@ from hubbub.attacks.base import AttackFinding, AttackStudy, percent
 from hubbub.attacks.base import ceiling as allowed
 from hubbub.core.numbers import brief
 
-#: Colors of the series, told apart by those who see fewer colors too; what is drawn has a shape of its own besides.
+#: Colors of the series, distinguishable with color blindness; each series also has its own shape.
 TONES = ("#14665f", "#d88a1c", "#6a6fc1", "#b3569a", "#4f8a2c", "#5f6d72")
 _SHAPES = (
     "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0Z",
@@ -25,9 +25,9 @@ _SHAPES = (
     "M-5 4L0 -6L5 4Z",
 )
 _BAD, _SOFT = "#a3262a", "#5f6d72"
-_TOP, _DEEP = 26, 210  # pixels: where 100 % is, and how far below it 0 % is
+_TOP, _DEEP = 26, 210  # pixels: position of 100%, and height of the plot
 _LEFT, _RIGHT, _LINE = 11.0, 97.0, 20
-_NEAR = 5.0  # percent across within which two labels would touch
+_NEAR = 5.0  # two labels nearer than this percentage of the width would overlap
 _SAMPLES = 40
 
 
@@ -40,8 +40,8 @@ class Series:
     findings: tuple[AttackFinding, ...]
 
     @property
-    def promises(self) -> bool:
-        """Whether there is an ε to draw it against."""
+    def guaranteed(self) -> bool:
+        """Whether the findings have an ε."""
         return self.findings[0].epsilon is not None
 
     @property
@@ -55,7 +55,7 @@ class Series:
         if len(points) < 2 or any(abs(most - allowed(Fraction(epsilon))) > 1e-6 for epsilon, most in points):
             return points
         first, last = log(points[0][0]), log(points[-1][0])
-        steps = [exp(first + (last - first) * place / _SAMPLES) for place in range(_SAMPLES + 1)]
+        steps = [exp(first + (last - first) * index / _SAMPLES) for index in range(_SAMPLES + 1)]
         return [(epsilon, allowed(Fraction(epsilon))) for epsilon in steps]
 
 
@@ -68,12 +68,16 @@ def series(study: AttackStudy) -> tuple[Series, ...]:
             target,
             tuple(
                 sorted(
-                    (each for each in study.findings if (each.epsilon is not None, each.target) == (promises, target)),
+                    (
+                        each
+                        for each in study.findings
+                        if (each.epsilon is not None, each.target) == (guaranteed, target)
+                    ),
                     key=lambda each: each.epsilon or Fraction(0),
                 )
             ),
         )
-        for number, (promises, target) in enumerate(kinds)
+        for number, (guaranteed, target) in enumerate(kinds)
     )
 
 
@@ -84,7 +88,7 @@ def plot(study: AttackStudy, *, alone: bool = False) -> str:
     bounded = ("ceiling",) if any(each.ceiling for each in drawn) else ()
     legend: list[Series | str] = [*drawn, *bounded, "chance"]
     height = _TOP + _DEEP + 52 + _LINE * len(legend)
-    words = f"{study.title}: success against ε. " + "; ".join(map(said, study.findings))
+    words = f"{study.title}: success against ε. " + "; ".join(map(describe_finding, study.findings))
     size = f'width="720" height="{height}" font-family="sans-serif"' if alone else f'width="100%" height="{height}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>' if alone else ""
     return (
@@ -97,7 +101,7 @@ def plot(study: AttackStudy, *, alone: bool = False) -> str:
     )
 
 
-def said(finding: AttackFinding) -> str:
+def describe_finding(finding: AttackFinding) -> str:
     """Describe a finding in one line."""
     score = finding.score
     most = "" if finding.ceiling is None else f"; maximum {percent(finding.ceiling)}"
@@ -106,24 +110,24 @@ def said(finding: AttackFinding) -> str:
 
 
 class _Across:
-    """Where things are across: ε on a logarithmic scale; at the right, those that promise nothing."""
+    """Horizontal positions: ε on a logarithmic scale, then one column per target without a guarantee."""
 
     def __init__(self, drawn: Sequence[Series]) -> None:
-        self.bare = [each.number for each in drawn if not each.promises]
+        self.bare = [each.number for each in drawn if not each.guaranteed]
         self.epsilons = sorted({each.epsilon for one in drawn for each in one.findings if each.epsilon is not None})
-        self._dodge = [each.number for each in drawn if each.promises]
-        # each of those that promise nothing has a column; together they take half of the width at most
+        self._dodge = [each.number for each in drawn if each.guaranteed]
+        # the columns without a guarantee take at most half of the width
         share = 0.0 if not self.bare else 1.0 if not self.epsilons else min(0.5, 0.14 + 0.07 * len(self.bare))
         self.border = _RIGHT - share * (_RIGHT - _LEFT)
 
     def epsilon(self, value: float) -> float:
-        """Place an ε."""
-        first, last = (log(self.epsilons[place]) for place in (0, -1))
+        """Return the position of an ε."""
+        first, last = (log(self.epsilons[index]) for index in (0, -1))
         left, right = _LEFT + 3, self.border - 5
         return left + (right - left) * ((log(value) - first) / (last - first) if last > first else 0.5)
 
     def of(self, each: Series, finding: AttackFinding) -> float:
-        """Place a finding; several at one ε stand side by side."""
+        """Return the position of a finding; several at the same ε are drawn side by side."""
         if finding.epsilon is None:
             column = (_RIGHT - self.border) / len(self.bare)
             beside = each.findings.index(finding) - (len(each.findings) - 1) / 2
@@ -165,7 +169,7 @@ def _text(x: str, y: float, words: str, anchor: str) -> str:
 
 
 def _chance(study: AttackStudy) -> Iterator[str]:
-    """Draw what blind guessing gets, as far as it is one for all; where it differs, only the table tells."""
+    """Draw the success rate of blind guessing, at most three values."""
     for share in sorted({each.score.chance for each in study.findings})[:3]:
         y = _down(share)
         yield (
@@ -175,11 +179,11 @@ def _chance(study: AttackStudy) -> Iterator[str]:
 
 
 def _ceiling(each: Series, across: _Across) -> Iterator[str]:
-    """Draw what is allowed at most."""
-    places = [(round(across.epsilon(epsilon), 2), _down(most)) for epsilon, most in each.ceiling]
-    if len(places) == 1:  # a single ε: a short line through its place
-        places = [(places[0][0] - 4, places[0][1]), (places[0][0] + 4, places[0][1])]
-    for (x1, y1), (x2, y2) in pairwise(places):
+    """Draw the maximum under ε."""
+    points = [(round(across.epsilon(epsilon), 2), _down(most)) for epsilon, most in each.ceiling]
+    if len(points) == 1:  # a single ε: a short line through its point
+        points = [(points[0][0] - 4, points[0][1]), (points[0][0] + 4, points[0][1])]
+    for (x1, y1), (x2, y2) in pairwise(points):
         yield (
             f'<line class="ceiling" x1="{x1:g}%" x2="{x2:g}%" y1="{y1}" y2="{y2}" stroke="{_BAD}" stroke-width="2"'
             ' stroke-linecap="round"/>'
@@ -192,7 +196,7 @@ def _mark(each: Series, finding: AttackFinding, across: _Across) -> str:
     low, high = _down(score.low), _down(score.high)
     ends = "".join(f'<line x1="-4" x2="4" y1="{y}" y2="{y}"/>' for y in (low, high))
     return (
-        f'<g class="{name}" stroke="{tone}" fill="{tone}"><title>{html.escape(said(finding))}</title>'
+        f'<g class="{name}" stroke="{tone}" fill="{tone}"><title>{html.escape(describe_finding(finding))}</title>'
         f'<svg x="{x}%" overflow="visible" stroke-width="2"><line x1="0" x2="0" y1="{low}" y2="{high}"/>{ends}</svg>'
         f'<svg x="{x}%" y="{_down(score.share)}" overflow="visible"><path d="{_SHAPES[each.number % len(_SHAPES)]}"/>'
         "</svg></g>"
@@ -200,8 +204,8 @@ def _mark(each: Series, finding: AttackFinding, across: _Across) -> str:
 
 
 def _legend(entries: Sequence[Series | str]) -> Iterator[str]:
-    for place, entry in enumerate(entries):
-        y = _TOP + _DEEP + 62 + _LINE * place
+    for index, entry in enumerate(entries):
+        y = _TOP + _DEEP + 62 + _LINE * index
         if isinstance(entry, Series):
             tone, name = TONES[entry.number % len(TONES)], f"tone-{entry.number % len(TONES)}"
             mark = (
@@ -220,7 +224,7 @@ def _legend(entries: Sequence[Series | str]) -> Iterator[str]:
 
 
 def _short(words: str, most: int = 42) -> str:
-    """Leave out the middle: those that differ do so at their ends.
+    """Shorten a label in the middle, because labels differ at their ends.
 
     >>> _short("a" * 30 + "b" * 30, 10)
     'aaaa…bbbbb'

@@ -30,7 +30,7 @@ _POINTS, _DIMENSIONS, _CROWD, _NEAR = 200, 5, 10, 4.0
 
 
 def averaged(residuals: Floats, generator: np.random.Generator) -> Bits:
-    """Guess each victim's bit from releases (a row each) minus everyone else: 1 if the mean is nearer to 1 than to 0."""
+    """Guess each victim's bit from releases (a row each) minus everyone else: 1 if the mean is above ½."""
     return guess_from(residuals.mean(axis=0) - 0.5, generator)
 
 
@@ -79,7 +79,9 @@ def study(
     count = numbers.integer(releases, "releases", 2, 4096)
     numbers.integer(trials, "trials", 1, 100_000)
     if not 0.001 <= each <= 100:
-        raise AttackError("HB643", "The setting each must be between 0.001 and 100.", "Use a value such as the default, 0.5.")
+        raise AttackError(
+            "HB643", "The setting each must be between 0.001 and 100.", "Use a value such as the default, 0.5."
+        )
     secrets = flip(trials, generator)
     fresh = Laplace.from_epsilon(sensitivity=1, epsilon=each)
     noise = fresh.sample(np.zeros((count, trials), dtype=np.int64), system())
@@ -134,7 +136,11 @@ def _sanitized(count: int, generator: np.random.Generator) -> list[AttackFinding
         for most, isolated, *_ in sweep_rereleases(
             points, "gaussian", times, t=_CROWD, c=_NEAR, rng=generator, keep=keep
         ):
-            name = "perturbed points, kept" if keep else "perturbed points" if most == 1 else "perturbed points, averaged"
+            name = (
+                "perturbed points, kept" if keep else "perturbed points" if most == 1 else "perturbed points, averaged"
+            )
             score = Score(round(isolated * _POINTS), _POINTS, 0.0)
-            findings.append(AttackFinding(name, None, score, None, {"releases": int(most), "isolated": "c = 4, t = 10"}))
+            findings.append(
+                AttackFinding(name, None, score, None, {"releases": int(most), "isolated": "c = 4, t = 10"})
+            )
     return findings

@@ -22,20 +22,20 @@ Codes = NDArray[np.int64]
 
 
 def odd(values: Codes, mask: int) -> Bits:
-    """Say of each value whether it has an odd number of the mask's bits."""
+    """Return whether each value has an odd number of the mask's bits."""
     return np.asarray(np.bitwise_count(values & mask) % 2 == 1)
 
 
-def drawn(sides: Bits, people: int, bits: int, mask: int, generator: np.random.Generator) -> Codes:
-    """Draw people's values, a row for each game: all with the parity odd where the side is 1, or all with it even."""
+def simulate_values(sides: Bits, people: int, bits: int, mask: int, generator: np.random.Generator) -> Codes:
+    """Simulate people's values, one row per game: all with odd parity if the side is 1, else all with even parity."""
     values = generator.integers(0, 1 << bits, (len(sides), people))
     wrong = odd(values, mask) != sides[:, None]
-    # turning one bit of the mask turns the parity, and leaves the value uniform among those with it
+    # flipping one bit of the mask flips the parity and keeps the value uniform among values with that parity
     return np.where(wrong, values ^ (mask & -mask), values)
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - people are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - people are simulated
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -54,47 +54,51 @@ def study(
     count = numbers.integer(people, "people", 1, 2000)
     sides = flip(numbers.integer(trials, "trials", 1, 10_000), generator)
     mask = int(generator.integers(1, 1 << width))
-    values = drawn(sides, count, width, mask, generator)
+    values = simulate_values(sides, count, width, mask, generator)
     findings = [
         AttackFinding(
-            "values in the open", None, score_guesses(odd(values, mask)[:, 0], sides), None, {"difference": 1.0}
+            "values published unprotected",
+            None,
+            score_guesses(odd(values, mask)[:, 0], sides),
+            None,
+            {"difference": 1.0},
         )
     ]
     some = AttackTable("people", {"odd": np.array([0, 1])})
     for step, epsilon in enumerate(epsilons):
         progress(step / len(epsilons), f"{len(sides)} games at ε = {float(epsilon):g}")
-        answers = (
+        responses = (
             RandomizedResponse(answers=1 << width, epsilon=epsilon)
             .sample(values.ravel(), system())
             .reshape(values.shape)
         )
-        votes = odd(np.asarray(answers, dtype=np.int64), mask).sum(axis=1)
-        found = row(width, count, epsilon)
+        votes = odd(np.asarray(responses, dtype=np.int64), mask).sum(axis=1)
+        exact = row(width, count, epsilon)
         findings.append(
             AttackFinding(
                 "randomized response, published",
                 epsilon,
                 score_guesses(guess_from(2 * votes - count, generator), sides),
-                (1 + found.response) / 2,
-                {"difference": found.response, "bound of any view": found.bound, "people needed": found.needed},
+                (1 + exact.response) / 2,
+                {"difference": exact.response, "bound for any view": exact.bound, "people needed": exact.needed},
             )
         )
         noise = count_noise(some, "odd = 1", epsilon=epsilon)
-        told = noise.sample(np.where(sides, count, 0), system())
+        answers = noise.sample(np.where(sides, count, 0), system())
         findings.append(
             AttackFinding(
                 "one private answer",
                 epsilon,
-                score_guesses(guess_from(2 * told - count, generator), sides),
-                (1 + found.asked) / 2,
-                {"difference": found.asked, "mean error": found.error},
+                score_guesses(guess_from(2 * answers - count, generator), sides),
+                (1 + exact.asked) / 2,
+                {"difference": exact.asked, "mean error": exact.error},
             )
         )
-    said = (
+    intro = (
         f"Either all of {count} people have an odd parity of their {width} bits, or none has. The maxima are exact:"
         " one half plus half of the statistical distance.",
         *(sentences(epsilon=epsilons[len(epsilons) // 2])[:2] if epsilons else ()),
     )
     return AttackStudy(
-        "separation", "Publishing compared with querying", (*said, *describe_findings(findings)), tuple(findings)
+        "separation", "Publishing compared with querying", (*intro, *describe_findings(findings)), tuple(findings)
     )

@@ -25,18 +25,18 @@ Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _RELEASES = ("mwem", "small_database", "counts")
-#: Values that a column of a given table is cut to: its commonest ones, and all others.
+#: Number of codes per column of a given table: the most common values, and one for all others.
 _LEVELS = 4
 
 
-def standing_out(rows: Codes) -> int:
-    """Find who stands out most: the one whose values are the rarest, taken together."""
+def most_unusual(rows: Codes) -> int:
+    """Return the row whose values are jointly the rarest."""
     rare = [-np.log(np.bincount(column)[column] / len(rows)) for column in rows.T]
     return int(np.argmax(np.sum(rare, axis=0)))
 
 
 def features(rows: Codes, target: Codes) -> Floats:
-    """Count the rows that are like the target in one, two, … all columns; the last is how many rows there are."""
+    """Count the rows that equal the target in each subset of the columns; the last feature is the number of rows."""
     like = rows == target
     width = len(target)
     return np.array(
@@ -51,18 +51,18 @@ def features(rows: Codes, target: Codes) -> Floats:
 
 
 def learned(shadows: Floats, inside: NDArray[np.bool_]) -> Callable[[Floats], NDArray[np.bool_]]:
-    """Learn to tell features of data with the person from those without: a linear discriminant, with a little ridge."""
+    """Learn to distinguish features with and without the person: a linear discriminant with a small ridge."""
     middle, spread = shadows.mean(axis=0), shadows.std(axis=0) + 1e-9
     scaled = (shadows - middle) / spread
     within = sum(np.cov(scaled[inside == side].T, bias=True) for side in (False, True)) / 2
-    apart = scaled[inside].mean(axis=0) - scaled[~inside].mean(axis=0)
-    direction = np.linalg.solve(within + 0.1 * np.eye(len(apart)), apart)
+    shift = scaled[inside].mean(axis=0) - scaled[~inside].mean(axis=0)
+    direction = np.linalg.solve(within + 0.1 * np.eye(len(shift)), shift)
     threshold = (scaled[inside].mean(axis=0) + scaled[~inside].mean(axis=0)) @ direction / 2
 
-    def tell(found: Floats) -> NDArray[np.bool_]:
-        return np.asarray((found - middle) / spread @ direction > threshold)
+    def classify(features: Floats) -> NDArray[np.bool_]:
+        return np.asarray((features - middle) / spread @ direction > threshold)
 
-    return tell
+    return classify
 
 
 def study(
@@ -91,9 +91,9 @@ def study(
     numbers.integer(trials, "trials", 1, 10_000)
     if release not in _RELEASES:
         raise AttackError("HB643", f"Unknown release {release[:40]!r}.", f"Use one of: {', '.join(_RELEASES)}.")
-    rows = _made_up(count + 1, width, generator) if table is None else _coded(table, count + 1, width, generator)
-    place = standing_out(rows)
-    target, others = rows[place], np.delete(rows, place, axis=0)
+    rows = _simulate_rows(count + 1, width, generator) if table is None else _coded(table, count + 1, width, generator)
+    index = most_unusual(rows)
+    target, others = rows[index], np.delete(rows, index, axis=0)
     sides = np.arange(shadows) % 2 == 1, flip(trials, generator)
 
     def attacked(publish: Callable[[bool], Codes], target_name: str, epsilon: Fraction | None) -> AttackFinding:
@@ -104,49 +104,57 @@ def study(
             epsilon,
             score,
             None if epsilon is None else ceiling(epsilon),
-            {"people": count, "shadow tables": shadows, "like the target": int((others == target).all(axis=1).sum())},
+            {
+                "people": count,
+                "shadow tables": shadows,
+                "rows equal to the target": int((others == target).all(axis=1).sum()),
+            },
         )
 
     both = [others, np.concatenate([others, target[None]])]
     findings = [
-        attacked(lambda side: both[side], "the rows themselves", None),
-        # as many in any case, or their number would tell
+        attacked(lambda side: both[side], "original rows", None),
+        # the same number of rows in both cases: the number must not reveal the secret
         attacked(lambda side: generator.choice(both[side], count), "resampled rows", None),
     ]
-    names = [f"c{place}" for place in range(rows.shape[1])]
-    most = {name: max(1, int(column.max())) for name, column in zip(names, rows.T, strict=True)}
-    declared = {name: {"type": "integer", "bounds": [0, high]} for name, high in most.items()}
+    names = [f"c{index}" for index in range(rows.shape[1])]
+    highs = {name: max(1, int(column.max())) for name, column in zip(names, rows.T, strict=True)}
+    declared = {name: {"type": "integer", "bounds": [0, high]} for name, high in highs.items()}
     without, within = (AttackTable("people", dict(zip(names, each.T, strict=True))) for each in both)
     total = shadows + trials
     for step, epsilon in enumerate(epsilons):
-        heard = _heard(progress, step, len(epsilons), total, f"{release} at ε = {float(epsilon):g}")
-        purse = epsilon * total
+        report = _report_progress(progress, step, len(epsilons), total, f"{release} at ε = {float(epsilon):g}")
+        budget = epsilon * total
         with (
-            open_protected(without, epsilon=purse, declared=declared, relation="add_remove") as first,
-            open_protected(within, epsilon=purse, declared=declared, relation="add_remove") as second,
+            open_protected(without, epsilon=budget, declared=declared, relation="add_remove") as first,
+            open_protected(within, epsilon=budget, declared=declared, relation="add_remove") as second,
         ):
-            publish = _publisher((first, second), release, names, epsilon, heard)
+            publish = _publisher((first, second), release, names, epsilon, report)
             findings.append(attacked(publish, f"hubbub's {release}", epsilon))
-    said = (
+    intro = (
         f"The attack knows all {count} others and the row of the most unusual person. It attacks {trials} tables after"
         f" learning from {shadows} of its own."
     )
-    return AttackStudy("shadow", "Membership in synthetic data", (said, *describe_findings(findings)), tuple(findings))
+    return AttackStudy("shadow", "Membership in synthetic data", (intro, *describe_findings(findings)), tuple(findings))
 
 
-def _heard(progress: Progress, step: int, steps: int, total: int, words: str) -> Callable[[int], None]:
+def _report_progress(progress: Progress, step: int, steps: int, total: int, words: str) -> Callable[[int], None]:
     return lambda number: progress((step + number / total) / steps, words)
 
 
 def _publisher(
-    sessions: tuple[Session, Session], release: str, columns: list[str], epsilon: Fraction, heard: Callable[[int], None]
+    sessions: tuple[Session, Session],
+    release: str,
+    columns: list[str],
+    epsilon: Fraction,
+    report: Callable[[int], None],
 ) -> Callable[[bool], Codes]:
-    """Publish from the data without or with the person, drawn (and charged) anew each time."""
-    drawn = itertools.count()
+    """Return a function that publishes the data with or without the person, sampled and charged afresh."""
+    numbers_used = itertools.count()
 
     def publish(side: bool) -> Codes:  # noqa: FBT001
-        number = next(drawn)
-        heard(number)
+        number = next(numbers_used)
+        report(number)
         return _published(sessions[side], release, columns, epsilon, f"draw {number}")
 
     return publish
@@ -163,31 +171,31 @@ def _published(session: Session, release: str, columns: list[str], epsilon: Frac
     return np.repeat(counted[:, :-1], np.maximum(counted[:, -1], 0), axis=0)
 
 
-def _rows(told: Release, width: int) -> Codes:
-    found = np.array([[-1 if cell is None else cell for cell in row[:width]] for row in told.rows], dtype=np.float64)
-    return found.astype(np.int64).reshape(-1, width)
+def _rows(release: Release, width: int) -> Codes:
+    rows = np.array([[-1 if cell is None else cell for cell in row[:width]] for row in release.rows], dtype=np.float64)
+    return rows.astype(np.int64).reshape(-1, width)
 
 
-def _made_up(count: int, width: int, generator: np.random.Generator) -> Codes:
-    """Make up people with common values, and one who has the rarest in every column."""
+def _simulate_rows(count: int, width: int, generator: np.random.Generator) -> Codes:
+    """Simulate people with common values, and one with the rarest value in every column."""
     rows = np.asarray(generator.choice(3, (count, width), p=[0.5, 0.3, 0.2]))
     rows[0] = 3
     return rows.astype(np.int64)
 
 
 def _coded(table: AttackTable, count: int, width: int, generator: np.random.Generator) -> Codes:
-    """Code the first columns of some rows: the commonest values as 0, 1, …, all others as one more."""
+    """Encode the first columns of some rows: the most common values as 0, 1, …, all others as one further code."""
     names = list(table.columns)[:width]
     if len(names) < 2 or table.rows < count:
         raise AttackError(
             "HB651", f"{table.name} has fewer than {count} rows or only one column.", "Use a smaller number of people."
         )
     rows = generator.permutation(table.rows)[:count]
-    found = []
+    columns = []
     for name in names:
         codes = np.unique(table.column(name)[rows], return_inverse=True)[1]
         order = np.argsort(-np.bincount(codes), kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        found.append(np.minimum(rank[codes], _LEVELS - 1))
-    return np.stack(found, axis=1)
+        columns.append(np.minimum(rank[codes], _LEVELS - 1))
+    return np.stack(columns, axis=1)

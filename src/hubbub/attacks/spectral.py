@@ -20,35 +20,35 @@ from hubbub.errors import AttackError
 
 Floats = NDArray[np.float64]
 
-#: Where numbers are cut before they are published or asked about, in standard deviations.
+#: Numbers are clipped to this many standard deviations before they are published or queried.
 _REACH = 3.0
-#: Steps of one standard deviation that hubbub sums in.
+#: Integer steps per standard deviation in hubbub's sums.
 _STEPS = 16
 
 
 def filtered(noisy: Floats, deviation: float) -> Floats:
     """Project noisy rows on the directions in which they vary more than independent noise of this deviation does.
 
-    Noise alone has no eigenvalue of its covariance beyond σ²(1 + √(d/n))² for large n (Marchenko and Pastur); what lies
-    beyond comes from people. Along each kept direction the rows are shrunk to the share that is not noise.
+    For large n, the covariance of pure noise has no eigenvalue above σ²(1 + √(d/n))² (Marchenko and Pastur); larger
+    eigenvalues come from the data. Along each kept direction the rows are shrunk to the share that is not noise.
     """
     mean = noisy.mean(axis=0)
-    centerd = noisy - mean
-    rows, columns = centerd.shape
-    values, vectors = np.linalg.eigh(centerd.T @ centerd / rows)
+    centered = noisy - mean
+    rows, columns = centered.shape
+    values, vectors = np.linalg.eigh(centered.T @ centered / rows)
     edge = deviation**2 * (1 + sqrt(columns / rows)) ** 2
     kept = values > edge
     share = np.where(kept, 1 - deviation**2 / np.where(kept, values, 1.0), 0.0)
-    found: Floats = mean + (centerd @ vectors * share) @ vectors.T
-    return found
+    estimates: Floats = mean + (centered @ vectors * share) @ vectors.T
+    return estimates
 
 
 def simulate_rows(people: int, columns: int, factors: int, generator: np.random.Generator) -> Floats:
-    """Make up rows whose columns follow from a few traits: all of deviation 1, about 0."""
+    """Simulate rows whose columns depend on a few factors, with mean 0 and standard deviation 1."""
     loads = generator.normal(size=(factors, columns))
     loads /= np.sqrt((loads**2).sum(axis=0))
-    own = 0.95 * generator.normal(size=(people, factors)) @ loads
-    return np.asarray(own + sqrt(1 - 0.95**2) * generator.normal(size=(people, columns)))
+    common = 0.95 * generator.normal(size=(people, factors)) @ loads
+    return np.asarray(common + sqrt(1 - 0.95**2) * generator.normal(size=(people, columns)))
 
 
 def study(
@@ -79,7 +79,7 @@ def study(
         else _numeric(table, count, width, generator)
     )
     truth = np.clip(truth, -_REACH, _REACH)
-    # made up columns are as often above 0 as below: a fair coin for each person
+    # simulated columns are symmetric about 0: a fair coin for each person
     side = truth[:, 0] > (0.0 if table is None else np.median(truth[:, 0]))
     published = truth + generator.normal(0, noise, truth.shape)
     findings = [
@@ -90,17 +90,17 @@ def study(
     ]
     for step, epsilon in enumerate(epsilons):
         progress(step / len(epsilons), f"querying hubbub for everyone's numbers at ε = {float(epsilon):g}")
-        told, deviation = _asked(truth, epsilon)
-        raw = AttackFinding("hubbub", epsilon, _scored(told, side), ceiling(epsilon), _error(told, truth))
-        clean = _filtered("hubbub, filtered", told, truth, side, deviation)
+        answers, deviation = _query_rows(truth, epsilon)
+        raw = AttackFinding("hubbub", epsilon, _scored(answers, side), ceiling(epsilon), _error(answers, truth))
+        clean = _filtered("hubbub, filtered", answers, truth, side, deviation)
         findings += [raw, AttackFinding(clean.target, epsilon, clean.score, ceiling(epsilon), clean.facts)]
-    said = (
+    sentences = (
         f"Noise of {noise:g} standard deviations on each of {truth.shape[1]} numbers hides less than it seems:"
         f" filtering reduces the mean error from {findings[0].facts['error']:.2f} to {findings[1].facts['error']:.2f}"
         " standard deviations.",
         "hubbub calibrates its noise to a person's whole row, so filtering does not defeat it.",
     )
-    return AttackStudy("spectral", "Spectral filtering", (*said, *describe_findings(findings)), tuple(findings))
+    return AttackStudy("spectral", "Spectral filtering", (*sentences, *describe_findings(findings)), tuple(findings))
 
 
 def _numeric(table: AttackTable, count: int, width: int, generator: np.random.Generator) -> Floats:
@@ -119,23 +119,23 @@ def _numeric(table: AttackTable, count: int, width: int, generator: np.random.Ge
     return np.asarray((chosen - chosen.mean(axis=0)) / spread)
 
 
-def _asked(truth: Floats, epsilon: Fraction) -> tuple[Floats, float]:
-    """Ask hubbub for each person's numbers, one sum each, all for ε; give them with their noise's deviation."""
+def _query_rows(truth: Floats, epsilon: Fraction) -> tuple[Floats, float]:
+    """Query every person's numbers, one sum each, at ε in total; also return the standard deviation of the noise."""
     count, width = truth.shape
     steps = np.rint(truth * _STEPS).astype(np.int64)
-    most = int(_REACH * _STEPS)
-    names = [f"c{place}" for place in range(width)]
-    made = AttackTable("people", {"person": np.arange(count)} | dict(zip(names, steps.T, strict=True)))
-    declared = {name: {"type": "integer", "bounds": [-most, most]} for name in names}
+    high = int(_REACH * _STEPS)
+    names = [f"c{index}" for index in range(width)]
+    people_table = AttackTable("people", {"person": np.arange(count)} | dict(zip(names, steps.T, strict=True)))
+    declared = {name: {"type": "integer", "bounds": [-high, high]} for name in names}
     sums = ", ".join(f"sum({name}) AS {name}" for name in names)
-    with open_protected(made, epsilon=epsilon, declared=declared) as session:
-        told = session.query(f"SELECT person, {sums} FROM {TABLE} GROUP BY person", epsilon=epsilon, raw=True)  # noqa: S608
-    rows = np.array(told.rows, dtype=np.float64)
-    found = rows[np.argsort(rows[:, 0]), 1:] / _STEPS
-    # an answer says how exact it is: 95% of Laplace noise lies within 2.996 scales, and √2 scales are its deviation
-    output = next(each for each in told.outputs if each.name == names[0])
+    with open_protected(people_table, epsilon=epsilon, declared=declared) as session:
+        release = session.query(f"SELECT person, {sums} FROM {TABLE} GROUP BY person", epsilon=epsilon, raw=True)  # noqa: S608
+    rows = np.array(release.rows, dtype=np.float64)
+    answers = rows[np.argsort(rows[:, 0]), 1:] / _STEPS
+    # from the confidence interval: 95% of Laplace noise is within 2.996 scales; its standard deviation is √2 scales
+    output = next(each for each in release.outputs if each.name == names[0])
     low, high = (float(str((ends or ("nan",))[0])) for ends in (output.low, output.high))
-    return found, sqrt(2) * (high - low) / 2 / -log(0.05) / _STEPS
+    return answers, sqrt(2) * (high - low) / 2 / -log(0.05) / _STEPS
 
 
 def _scored(rows: Floats, side: NDArray[np.bool_]) -> Score:
@@ -148,5 +148,5 @@ def _error(rows: Floats, truth: Floats) -> dict[str, float | int | str]:
 
 
 def _filtered(target: str, rows: Floats, truth: Floats, side: NDArray[np.bool_], deviation: float) -> AttackFinding:
-    found = filtered(rows, deviation)
-    return AttackFinding(target, None, _scored(found, side), None, _error(found, truth))
+    estimates = filtered(rows, deviation)
+    return AttackFinding(target, None, _scored(estimates, side), None, _error(estimates, truth))

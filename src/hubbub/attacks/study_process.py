@@ -23,11 +23,11 @@ from hubbub.errors import AttackError
 
 PROGRAM = ("-m", "hubbub.attacks.study_worker")
 _LINE = 1 << 20  # bytes of a study as JSON
-_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there, for us alone
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is created there
 
 
-class Child:
-    """A process that makes one study. `run` it once; `kill` it from any thread, before or while it runs."""
+class StudyProcess:
+    """A process that runs one study. Call `run` once; `kill` works from any thread, before or during the run."""
 
     def __init__(self, *, seconds: float, memory: int, program: Sequence[str] = PROGRAM) -> None:
         self._seconds, self._memory, self._program = seconds, memory, program
@@ -35,34 +35,34 @@ class Child:
         self._mutex = threading.Lock()
         self._killed = self._late = False
 
-    def run(self, order: Mapping[str, Any], tell: Progress) -> AttackStudy:
-        """Run what is ordered; whatever happens, the process and its folder are gone at the end."""
-        folder = tempfile.mkdtemp(prefix="hubbub-lab-", dir=_place(sent=order["csv"] is not None))
+    def run(self, order: Mapping[str, Any], report: Progress) -> AttackStudy:
+        """Run the order. The process and its folder are removed in every case."""
+        folder = tempfile.mkdtemp(prefix="hubbub-lab-", dir=_folder_location(uploaded=order["csv"] is not None))
         limits = {"memory": self._memory, "seconds": int(self._seconds) + 10}
         try:
-            with _started(self._program, folder) as process:
-                found = self._watched(process, {**order, **limits}, tell)
+            with _start(self._program, folder) as process:
+                study = self._supervise(process, {**order, **limits}, report)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        if found is not None:
-            return found
+        if study is not None:
+            return study
         if self._late:
             raise AttackError(
                 "HB649", f"The attack exceeded {self._seconds:g} s and was stopped.", "Use smaller settings."
             )
-        raise lost()
+        raise no_result_error()
 
     def kill(self) -> None:
-        """End it with all that it started."""
+        """Kill the process and all of its children."""
         with self._mutex:
             self._killed = True
-            # while nobody has waited for it, its number is no other's
+            # until it is waited for, its process ID cannot be reused
             if self._process is not None and self._process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _watched(
-        self, process: "subprocess.Popen[bytes]", order: Mapping[str, Any], tell: Progress
+    def _supervise(
+        self, process: "subprocess.Popen[bytes]", order: Mapping[str, Any], report: Progress
     ) -> AttackStudy | None:
         with self._mutex:
             self._process, killed = process, self._killed
@@ -73,14 +73,14 @@ class Child:
         try:
             with suppress(BrokenPipeError):
                 _send(process.stdin, order)
-            return _listen(process.stdout, tell)
+            return _listen(process.stdout, report)
         finally:
             timer.cancel()
             self.kill()
             with self._mutex:
                 self._process = None
             if process.stdin is not None:
-                with suppress(BrokenPipeError):  # of what it did not read before it was killed
+                with suppress(BrokenPipeError):  # it may have been killed before it read everything
                     process.stdin.close()
 
     def _end(self) -> None:
@@ -88,10 +88,10 @@ class Child:
         self.kill()
 
 
-def _started(program: Sequence[str], folder: str) -> "subprocess.Popen[bytes]":
-    """Start it: an environment empty but for its folder and one thread, a session of its own."""
+def _start(program: Sequence[str], folder: str) -> "subprocess.Popen[bytes]":
+    """Start the process in its own session, with an environment that has only its folder and one thread."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return subprocess.Popen(  # noqa: S603 - our own program, and no shell
+    return subprocess.Popen(  # noqa: S603 - our own program, no shell
         [sys.executable, "-I", "-B", "-X", "utf8", *program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -106,32 +106,32 @@ def _started(program: Sequence[str], folder: str) -> "subprocess.Popen[bytes]":
 def _send(inlet: IO[bytes] | None, order: Mapping[str, Any]) -> None:
     if inlet is not None:
         inlet.write(json.dumps(order).encode() + b"\n")
-        inlet.flush()  # and stays open: its end is the sign that we are gone
+        inlet.flush()  # stays open: end of file tells the child that this process is gone
 
 
-def _listen(outlet: IO[bytes] | None, tell: Progress) -> AttackStudy | None:
-    """Pass on how far the child is, until it gives its study or its problem, or says nothing more."""
+def _listen(outlet: IO[bytes] | None, report: Progress) -> AttackStudy | None:
+    """Report the child's progress until it sends its study or an error, or closes its output."""
     while outlet is not None and (line := outlet.readline(_LINE)):
         try:
-            said = json.loads(line)
-            if "study" in said:
-                return AttackStudy.read(said["study"])
-            if "progress" in said:
-                done, what = said["progress"]
-                tell(min(1.0, max(0.0, float(done))), str(what)[:200])
+            message = json.loads(line)
+            if "study" in message:
+                return AttackStudy.read(message["study"])
+            if "progress" in message:
+                done, step = message["progress"]
+                report(min(1.0, max(0.0, float(done))), str(step)[:200])
                 continue
-            code, message, remedy = map(str, said["problem"])
+            code, problem, remedy = map(str, message["problem"])
         except (ValueError, KeyError, TypeError):
             return None
-        raise AttackError(code, message, remedy)
+        raise AttackError(code, problem, remedy)
     return None
 
 
-def _place(*, sent: bool) -> Path | None:
-    """Say where the folder goes: in memory; where that cannot be had, nothing that was sent is taken."""
+def _folder_location(*, uploaded: bool) -> Path | None:
+    """Return where to create the folder: in memory. Without an in-memory file system, uploads are rejected."""
     if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK):
         return _IN_MEMORY
-    if sent:
+    if uploaded:
         raise AttackError(
             "HB645",
             "This server has no in-memory file system, so it cannot keep an uploaded table off its disk.",
@@ -140,6 +140,6 @@ def _place(*, sent: bool) -> Path | None:
     return None
 
 
-def lost() -> AttackError:
+def no_result_error() -> AttackError:
     """Return the error for a study that ended without a result."""
     return AttackError("HB648", "The attack ended without a result.", "Use smaller settings and run it again.")

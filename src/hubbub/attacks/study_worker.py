@@ -33,17 +33,17 @@ UPLOAD = "upload"
 MADE_UP = "made up"
 
 _NOT_DUMPABLE = 4
-_FILE = 256 << 20  # bytes of the largest file: a ledger and a table that are thrown away
+_FILE = 256 << 20  # maximum bytes per file, for a temporary ledger and table
 
 
 def bundled(name: str) -> AttackTable:
-    """Read a table that comes with hubbub."""
+    """Read a table that ships with hubbub."""
     return tables.read(Path(str(files("hubbub"))) / BUNDLED[name])
 
 
 def confine(*, memory: int, seconds: int) -> None:
-    """Bound what this process may take, and be the first to go when the machine has no memory left."""
-    for kind, most in (
+    """Limit the resources of this process, and make it the first candidate of the out-of-memory killer."""
+    for kind, limit in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_FSIZE, _FILE),
@@ -51,48 +51,52 @@ def confine(*, memory: int, seconds: int) -> None:
         (resource.RLIMIT_NOFILE, 256),
     ):
         hard = resource.getrlimit(kind)[1]
-        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        bound = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (bound, bound))
     with suppress(OSError):
         os.nice(10)  # queries come first
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_NOT_DUMPABLE, 0, 0, 0, 0)  # no core, and no look into its memory by others
+        ctypes.CDLL(None).prctl(_NOT_DUMPABLE, 0, 0, 0, 0)  # no core dump, and other processes cannot read its memory
 
 
-def study(order: Mapping[str, Any], tell: Any) -> AttackStudy:
-    """Run what was ordered."""
+def study(order: Mapping[str, Any], report: Any) -> AttackStudy:
+    """Run an order."""
     attack, chosen = find_attack(order["attack"]), order["table"]
     given = None if chosen == MADE_UP else upload.table(order["csv"]) if chosen == UPLOAD else bundled(chosen)
     return attack.run(
-        given, epsilons=order["epsilons"], settings=order["settings"], generator=np.random.default_rng(), progress=tell
+        given,
+        epsilons=order["epsilons"],
+        settings=order["settings"],
+        generator=np.random.default_rng(),
+        progress=report,
     )
 
 
 def main(inlet: BinaryIO, outlet: BinaryIO) -> None:
-    """Read an order, run it, write what comes of it."""
+    """Read an order, run it, and write the result."""
     order = json.loads(inlet.readline())
     confine(memory=order["memory"], seconds=order["seconds"])
     threading.Thread(target=_watch, args=[inlet], daemon=True).start()
     lock = threading.Lock()
 
-    def say(**what: object) -> None:
+    def send(**message: object) -> None:
         with lock:
-            outlet.write(json.dumps(what).encode() + b"\n")
+            outlet.write(json.dumps(message).encode() + b"\n")
             outlet.flush()
 
     try:
-        found = study(order, lambda done, what: say(progress=[done, what]))
-        say(study=found.to_json())
+        result = study(order, lambda done, step: send(progress=[done, step]))
+        send(study=result.to_json())
     except HubbubError as error:
-        say(problem=[error.code, error.message, error.remedy])
+        send(problem=[error.code, error.message, error.remedy])
     except MemoryError:
-        say(problem=["HB648", "The attack exceeded its memory limit.", "Use smaller settings."])
+        send(problem=["HB648", "The attack exceeded its memory limit.", "Use smaller settings."])
 
 
 def _watch(inlet: BinaryIO) -> None:
-    """Wait until nobody is at the other end, and then go, at once."""
+    """Exit at once when the other end is closed."""
     inlet.read()
     shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
     os._exit(1)
@@ -100,5 +104,5 @@ def _watch(inlet: BinaryIO) -> None:
 
 if __name__ == "__main__":
     out = os.dup(1)
-    os.dup2(2, 1)  # what a library prints is not for the other end
+    os.dup2(2, 1)  # output of libraries must not mix with messages
     main(sys.stdin.buffer, os.fdopen(out, "wb"))

@@ -28,16 +28,16 @@ _REAL = 12
 
 @dataclass(frozen=True, slots=True)
 class Subsampled:
-    """The toy: counts a sample of the rows, drawn by a keyed hash of the query's text, and scales up.
+    """The toy system: counts a sample of the rows, chosen by a keyed hash of the query's text, and scales up.
 
-    Nothing here is private: which rows are in a sample is fixed for each text, and anybody may write many texts.
+    It is not private: each text fixes its sample, and anyone can send many texts.
     """
 
     key: bytes
     rate: float
 
     def count(self, rows: NDArray[np.uint64], texts: Sequence[str]) -> NDArray[np.float64]:
-        """Answer each text with the scaled count of those of these rows that its sample holds."""
+        """Answer each text with the scaled count of these rows in its sample."""
         seeds = b"".join(blake2b(text.encode(), key=self.key, digest_size=8).digest() for text in texts)
         words = _mixed(np.frombuffer(seeds, dtype=np.uint64)[:, None] ^ _mixed(rows)[None, :])
         kept = np.count_nonzero(words < np.uint64(int(self.rate * 2**64)), axis=1)
@@ -45,14 +45,14 @@ class Subsampled:
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatter words (the finaliser of splitmix64): a sample that looks random, one row as good as another."""
+    """Mix 64-bit words (the finalizer of splitmix64), so that the sample looks random."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
 def reworded(where: str, times: int) -> list[str]:
-    """Write a condition in so many ways that all mean the same.
+    """Write a condition in many equivalent ways.
 
     >>> reworded("age > 17", 2)
     ['age > 17 AND 0 = 0', 'age > 17 AND 1 = 1']
@@ -66,7 +66,7 @@ def redrawn(everybody: NDArray[np.float64], without: NDArray[np.float64], genera
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies have the same signature
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -86,15 +86,15 @@ def study(
     coins = flip(trials, generator)
     toy = Subsampled(generator.bytes(16), 0.5)
     texts = [reworded(f"{WHERE} AND {part}", wordings) for part in ("TRUE", "name <> 'Mr X'")]
-    with_him, without = np.empty((trials, wordings)), np.empty((trials, wordings))
+    with_person, without = np.empty((trials, wordings)), np.empty((trials, wordings))
     for trial, coin in enumerate(coins.tolist()):
         others = generator.integers(0, 2**63, people - 1).astype(np.uint64)
-        him = generator.integers(0, 2**63, int(coin)).astype(np.uint64)
-        with_him[trial] = toy.count(np.concatenate([others, him]), texts[0])
+        person = generator.integers(0, 2**63, int(coin)).astype(np.uint64)
+        with_person[trial] = toy.count(np.concatenate([others, person]), texts[0])
         without[trial] = toy.count(others, texts[1])
         if trial % 20 == 0:
-            progress(trial / trials / 2, "the toy")
-    once = guess_from(with_him[:, 0] - without[:, 0] - 0.5, generator)
+            progress(trial / trials / 2, "toy system")
+    once = guess_from(with_person[:, 0] - without[:, 0] - 0.5, generator)
     findings = [
         AttackFinding(
             "query-keyed sample of half, one wording", None, score_guesses(once, coins), None, {"wordings": 1}
@@ -102,15 +102,15 @@ def study(
         AttackFinding(
             "query-keyed sample of half, many wordings",
             None,
-            score_guesses(redrawn(with_him, without, generator), coins),
+            score_guesses(redrawn(with_person, without, generator), coins),
             None,
             {"wordings": wordings},
         ),
     ]
-    made = clinic(500, generator)
-    for place, epsilon in enumerate(epsilons):
-        progress(0.5 + place / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")
-        answers, facts = _hubbub(made, epsilon, coins, people - 1, wordings)
+    patients = clinic(500, generator)
+    for step, epsilon in enumerate(epsilons):
+        progress(0.5 + step / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")
+        answers, facts = _hubbub(patients, epsilon, coins, people - 1, wordings)
         score = score_guesses(redrawn(*answers, generator), coins)
         findings.append(AttackFinding("hubbub, many wordings", epsilon, score, ceiling(epsilon), facts))
     progress(1.0, "done")
@@ -118,17 +118,21 @@ def study(
 
 
 def _hubbub(
-    made: AttackTable, epsilon: Fraction, coins: Bits, others: int, wordings: int
+    patients: AttackTable, epsilon: Fraction, coins: Bits, others: int, wordings: int
 ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], dict[str, Fact]]:
-    """Ask hubbub in some wordings, and draw as many answers more as an ε shared by all wordings pays for."""
-    each = share(epsilon, 2 * wordings)
+    """Query hubbub in some wordings, and sample the noise of all wordings, which share ε."""
+    per_wording = share(epsilon, 2 * wordings)
     charged = 0
-    with open_protected(made, epsilon=_REAL * each) as session:
+    with open_protected(patients, epsilon=_REAL * per_wording) as session:
         for text in (WHERE, *reworded(WHERE, _REAL - 1)):
-            release = count(session, text, epsilon=each)
+            release = count(session, text, epsilon=per_wording)
             charged += not release.replayed
     counts = (others + coins.astype(np.int64), np.full(len(coins), others))
     noise = laplace(release)
     drawn = [noise.sample(np.repeat(true[:, None], wordings, axis=1), system()).astype(np.float64) for true in counts]
-    facts: dict[str, Fact] = {"wordings": wordings, "ε of each": float(each), f"charged of {_REAL} asked": charged}
+    facts: dict[str, Fact] = {
+        "wordings": wordings,
+        "ε per wording": float(per_wording),
+        f"charged of {_REAL} sent": charged,
+    }
     return (drawn[0], drawn[1]), facts

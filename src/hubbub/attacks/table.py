@@ -32,7 +32,7 @@ class AttackTable:
 
     def __post_init__(self) -> None:
         if len({len(values) for values in self.columns.values()}) != 1:
-            raise ValueError("a table has columns, all of one length")
+            raise ValueError("a table needs at least one column, and all columns must have the same length")
 
     @property
     def rows(self) -> int:
@@ -60,9 +60,9 @@ class AttackTable:
 
     def refined(self, codes: NDArray[np.int64], name: str) -> NDArray[np.int64]:
         """Refine a numbering of the rows by one more column."""
-        values, own = np.unique(self.column(name), return_inverse=True)
+        values, inverse = np.unique(self.column(name), return_inverse=True)
         # renumber at each step: the product of many columns' sizes would overflow
-        return np.asarray(np.unique(codes * len(values) + own, return_inverse=True)[1], dtype=np.int64)
+        return np.asarray(np.unique(codes * len(values) + inverse, return_inverse=True)[1], dtype=np.int64)
 
     def take(self, rows: NDArray[Any]) -> "AttackTable":
         """Return some rows, by index or mask."""
@@ -81,46 +81,46 @@ def read(path: str | Path) -> AttackTable:
     """Read a CSV or Parquet file; a CSV column is numeric if all of its values are numbers or missing."""
     file = Path(path)
     try:
-        place = locate(str(file.resolve()), str(path), base=Path(), name="table")
+        source = locate(str(file.resolve()), str(path), base=Path(), name="table")
     except ConfigError:
-        place = DataSource("duckdb", file)
-    if place.form not in ("csv", "parquet"):
+        source = DataSource("duckdb", file)
+    if source.form not in ("csv", "parquet"):
         raise AttackError("HB641", f"{path} is not a .csv or .parquet file.", "Convert the table to one of these.")
     if not file.is_file():
         raise AttackError("HB641", f"The file {path} does not exist.", "Check the path.")
     if file.stat().st_size > MAX_BYTES:
         raise AttackError("HB641", f"{path} is larger than {MAX_BYTES >> 20} MB.", "Use a sample of it.")
     try:
-        fields = schema(place)
+        fields = schema(source)
     except ConfigError as error:
         raise AttackError("HB641", error.message, error.remedy) from None
-    kinds = {each.name: Kind.TEXT if place.form == "csv" else each.kind for each in fields}
+    kinds = {each.name: Kind.TEXT if source.form == "csv" else each.kind for each in fields}
     shown = tuple((name, kind) for name, kind in kinds.items() if kind is not None)
     if not shown:
         raise AttackError("HB641", f"{path} has no usable column.", "Use a file with numbers, text or dates.")
-    columns = _load(str(path), place, shown)
-    if place.form == "csv":
-        columns = {name: typed(values) for name, values in columns.items()}
+    columns = _load(str(path), source, shown)
+    if source.form == "csv":
+        columns = {name: parse_numbers(values) for name, values in columns.items()}
     return AttackTable(file.stem, columns)
 
 
-def _load(path: str, place: DataSource, shown: tuple[tuple[str, Kind], ...]) -> dict[str, NDArray[Any]]:
-    engine = DuckDBEngine([View("table", place, shown)], limits=_LIMITS)
+def _load(path: str, source: DataSource, shown: tuple[tuple[str, Kind], ...]) -> dict[str, NDArray[Any]]:
+    engine = DuckDBEngine([View("table", source, shown)], limits=_LIMITS)
 
-    def size(found: Arrays) -> int:
-        return int(found["n"][0]) * len(shown)
+    def size(arrays: Arrays) -> int:
+        return int(arrays["n"][0]) * len(shown)
 
     try:
         cells = engine.run('SELECT count(*) AS n FROM "table"').through(size)
         if not 0 < cells <= MAX_CELLS:
             problem = "has no rows" if not cells else f"has more than {MAX_CELLS:,} cells"
             raise AttackError("HB641", f"{path} {problem}.", "Use a sample of it." if cells else "Check the file.")
-        found = engine.run('SELECT * FROM "table"').through(dict)
+        arrays = engine.run('SELECT * FROM "table"').through(dict)
     except RunError:
         raise AttackError("HB641", f"Cannot read {path}.", "Check that its content matches its extension.") from None
     finally:
         engine.close()
-    return {name: _plain(found[name], kind) for name, kind in shown}
+    return {name: _plain(arrays[name], kind) for name, kind in shown}
 
 
 def _plain(values: NDArray[Any], kind: Kind) -> NDArray[Any]:
@@ -137,8 +137,8 @@ def _plain(values: NDArray[Any], kind: Kind) -> NDArray[Any]:
     return np.where(missing, "", text.astype(object))
 
 
-def typed(values: NDArray[Any]) -> NDArray[Any]:
-    """Take text for numbers where it reads as numbers, and stays apart as such: 02138 and 2138 are two codes."""
+def parse_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert text to numbers if all values are numbers and stay distinct: 02138 and 2138 are two codes."""
     missing = np.isin(values, _MISSING)
     known = values[~missing]
     if not len(known) or any(_CODE.match(text) for text in set(known.tolist())):

@@ -130,7 +130,7 @@ def mechanism(release: Release) -> Laplace | Gaussian:
         return Laplace(sensitivity=event.sensitivity, scale=event.scale)
     if isinstance(event, GaussianEvent):
         return Gaussian(sensitivity_squared=event.sensitivity_squared, variance=event.variance)
-    raise ValueError("this release was not drawn by one additive mechanism")
+    raise ValueError("this release does not use exactly one additive mechanism")
 
 
 def number(release: Release) -> float:
@@ -150,5 +150,5 @@ def _texts(values: NDArray[Any]) -> list[object]:
     if values.dtype.kind == "f":
         shown: list[object] = np.where(np.isnan(values), "", values.astype(object)).tolist()
         return shown
-    found: list[object] = values.tolist()
-    return found
+    plain: list[object] = values.tolist()
+    return plain

@@ -28,18 +28,18 @@ from hubbub.noise.source import RandomSource, Words, system
 
 _UNITS = {"seconds": "ns", "steps": "steps"}
 _TRUE, _ROUNDS = 100, 8
-_LEAST = 1e-9  # of a step: so that a clock without error divides by something
+_LEAST = 1e-9  # minimum spread in steps, so that an exact clock does not divide by zero
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 class Sampler(Protocol):
-    """Adds noise to a number, and counts its steps as it goes."""
+    """Adds noise to a number and counts its steps."""
 
     @property
     def steps(self) -> int:
-        """The steps so far."""
+        """Number of steps so far."""
         ...
 
     def sample(self, value: int) -> int:
@@ -48,9 +48,9 @@ class Sampler(Protocol):
 
 
 class Stepwise:
-    """Two-sided geometric noise as one would first write it: a coin of chance q is flipped until it fails.
+    """Naive two-sided geometric noise: flip a coin with success probability q until it fails.
 
-    The law is right, the time is not: it grows with the size of the noise.
+    The distribution is correct, but the running time grows with the size of the noise.
     """
 
     def __init__(self, epsilon: Fraction) -> None:
@@ -59,7 +59,7 @@ class Stepwise:
         self._chance = SystemRandom()
 
     def sample(self, value: int) -> int:
-        """Add noise; a step is a flip."""
+        """Add noise; each coin flip is a step."""
         self.steps += 1
         if self._chance.random() * (1 + self._q) < 1 - self._q:
             return value
@@ -71,7 +71,7 @@ class Stepwise:
 
 
 class Exact:
-    """hubbub's own noise; a step is a word of randomness."""
+    """hubbub's noise; each random word is a step."""
 
     def __init__(self, mechanism: Laplace, source: RandomSource) -> None:
         self.steps = 0
@@ -83,51 +83,51 @@ class Exact:
         return self._mechanism.sample(value, self)
 
     def words(self, count: int) -> Words:
-        """Hand on words of the source, counted."""
+        """Return words of the source and count them."""
         self.steps += count
         return self._source.words(count)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkModel:
-    """What the attacker learned of a sampler from draws of their own: work = base + rate·|noise|, give or take."""
+    """The attacker's model of a sampler's running time: work = base + rate·|noise| ± spread."""
 
     base: float
     rate: float
     spread: float
 
     def residual(self, noise: Integers, work: Floats) -> Floats:
-        """Say how far from its law some work is, were this the noise."""
+        """Return the distance between the work and the model's prediction for this noise."""
         return np.asarray(np.abs(work - self.base - self.rate * np.abs(noise)))
 
 
 def learned(noise: Integers, work: Floats) -> WorkModel:
-    """Fit a line through work against |noise|, again and again without what lies far from it: interruptions."""
+    """Fit work = base + rate·|noise| robustly: repeatedly drop outliers, such as interruptions, and refit."""
     size = np.abs(noise).astype(np.float64)
     kept = work <= np.quantile(work, 0.95)
-    law = WorkModel(0.0, 0.0, _LEAST)
+    model = WorkModel(0.0, 0.0, _LEAST)
     for _ in range(_ROUNDS):
         across, up = size[kept], work[kept]
         rate = 0.0 if np.ptp(across) == 0 else float(np.cov(across, up)[0, 1] / np.var(across, ddof=1))
-        law = WorkModel(float(np.mean(up) - rate * np.mean(across)), rate, _LEAST)
-        apart = law.residual(noise, work)
-        law = replace(law, spread=max(float(np.median(apart)), _LEAST))
-        kept = apart <= 3 * law.spread
-    return law
+        model = WorkModel(float(np.mean(up) - rate * np.mean(across)), rate, _LEAST)
+        residuals = model.residual(noise, work)
+        model = replace(model, spread=max(float(np.median(residuals)), _LEAST))
+        kept = residuals <= 3 * model.spread
+    return model
 
 
 def timed(
-    answers: Integers, work: Floats, law: WorkModel, *, others: int, epsilon: float, generator: np.random.Generator
+    answers: Integers, work: Floats, model: WorkModel, *, others: int, epsilon: float, generator: np.random.Generator
 ) -> Bits:
     """Guess the bit behind each answer from the answer and from how long it took."""
     zero, one = (answers - others - bit for bit in (0, 1))
     by_answer = epsilon * (np.abs(zero) - np.abs(one))
-    by_clock = (law.residual(zero, work) - law.residual(one, work)) / law.spread
+    by_clock = (model.residual(zero, work) - model.residual(one, work)) / model.spread
     return guess_from(np.round(by_answer + by_clock, 9), generator)
 
 
 def study(
-    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies have the same signature
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
@@ -145,33 +145,33 @@ def study(
     if clock not in _UNITS:
         raise AttackError("HB643", f"Unknown clock {clock[:20]!r}.", f"Use one of: {', '.join(_UNITS)}.")
     coins = flip(trials, generator)
-    made = clinic(200, generator)
+    patients = clinic(200, generator)
     findings = []
-    for place, epsilon in enumerate(epsilons):
-        progress(place / len(epsilons), f"ε = {brief(epsilon)}")
-        naive, exact = Stepwise(epsilon), Exact(count_noise(made, "sex = 'male'", epsilon=epsilon), system())
+    for step, epsilon in enumerate(epsilons):
+        progress(step / len(epsilons), f"ε = {brief(epsilon)}")
+        naive, exact = Stepwise(epsilon), Exact(count_noise(patients, "sex = 'male'", epsilon=epsilon), system())
         for name, sampler, most in (
-            ("noise drawn step by step", naive, None),
-            ("hubbub, all others known", exact, ceiling(epsilon)),
+            ("noise sampled step by step", naive, None),
+            ("hubbub, everyone else known", exact, ceiling(epsilon)),
         ):
             # alternate own samples and answers, so that both see the same load of the machine
             values = _TRUE + np.column_stack([np.zeros(trials, dtype=np.int64), coins]).ravel()
             noise, work = _measured(sampler, values, clock)
-            law = learned(noise[::2], work[::2])
+            model = learned(noise[::2], work[::2])
             answers, work = (values + noise)[1::2], work[1::2]
-            guesses = timed(answers, work, law, others=_TRUE, epsilon=float(epsilon), generator=generator)
-            facts: dict[str, Fact] = {f"{_UNITS[clock]} more per step of noise": law.rate, "give or take": law.spread}
+            guesses = timed(answers, work, model, others=_TRUE, epsilon=float(epsilon), generator=generator)
+            facts: dict[str, Fact] = {f"{_UNITS[clock]} per unit of noise": model.rate, "spread": model.spread}
             findings.append(AttackFinding(name, epsilon, score_guesses(guesses, coins), most, facts))
     progress(1.0, "done")
     return AttackStudy("timing", "Timing of noise samplers", describe_findings(findings), tuple(findings))
 
 
 def _measured(sampler: Sampler, values: Integers, clock: str) -> tuple[Integers, Floats]:
-    """Draw noise for each value, one by one as answers are made; give the noise, and the work of each draw."""
-    drawn, work = np.empty(len(values), dtype=np.int64), np.empty(len(values))
-    for place, value in enumerate(values.tolist()):
+    """Sample noise for each value, one at a time; return the noise and the work of each sample."""
+    outputs, work = np.empty(len(values), dtype=np.int64), np.empty(len(values))
+    for index, value in enumerate(values.tolist()):
         steps, start = sampler.steps, perf_counter_ns()
-        drawn[place] = sampler.sample(value)
+        outputs[index] = sampler.sample(value)
         end = perf_counter_ns()
-        work[place] = end - start if clock == "seconds" else sampler.steps - steps
-    return drawn - values, work
+        work[index] = end - start if clock == "seconds" else sampler.steps - steps
+    return outputs - values, work

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The commonest tokens of a log, the commonest first, with their shares and those of their pairs of neighbors."""
+    """The most common tokens of a log in order, with their shares and the shares of adjacent pairs."""
 
     tokens: tuple[str, ...]
     shares: Floats
@@ -41,11 +41,11 @@ def statistics(lines: Sequence[Sequence[str]], most: int) -> Statistics:
     ends = np.cumsum([len(line) for line in lines])
     names, codes, counts = np.unique(flat, return_inverse=True, return_counts=True)
     top = np.argsort(-counts, kind="stable")[:most]
-    place = np.full(len(names), -1)
-    place[top] = np.arange(len(top))
-    ranks = place[codes]
+    rank = np.full(len(names), -1)
+    rank[top] = np.arange(len(top))
+    ranks = rank[codes]
     joined = np.ones(len(flat), dtype=bool)
-    joined[ends[:-1]] = False  # the first token of a line follows no other
+    joined[ends[:-1]] = False  # no pair spans two lines
     left, right = ranks[:-1][joined[1:]], ranks[1:][joined[1:]]
     kept = (left >= 0) & (right >= 0)
     pairs = np.zeros((len(top), len(top)))
@@ -54,41 +54,41 @@ def statistics(lines: Sequence[Sequence[str]], most: int) -> Statistics:
 
 
 def hashed(lines: Sequence[Sequence[str]], key: bytes) -> list[list[str]]:
-    """Replace every token by a keyed hash of it, as logs are 'anonymised'."""
+    """Replace every token by its keyed hash, a common way to 'anonymize' logs."""
     known = {token: blake2b(token.encode(), key=key, digest_size=8).hexdigest() for line in lines for token in line}
     return [[known[token] for token in line] for line in lines]
 
 
 def by_rank(log: Statistics, reference: Statistics) -> dict[str, str]:
-    """Take the commonest hash for the commonest word, and so on."""
+    """Match hashes and words by frequency rank."""
     return dict(zip(log.tokens, reference.tokens, strict=False))
 
 
 def by_neighbors(log: Statistics, reference: Statistics, *, rounds: int = 15) -> dict[str, str]:
-    """Match hashes to words by how often they stand beside those matched before, starting from ranks.
+    """Match hashes to words by how often they are adjacent to tokens matched before, starting from ranks.
 
-    Each round compares the square roots of the shares (whose differences have like errors), of the token and of its
-    pairs with the matched ones, gives each hash its nearest word greedily, and lets ten more tokens vote in the next.
+    Each round compares square roots of shares, which have similar errors, for the token and for its pairs with matched
+    tokens. It assigns each hash the nearest free word, greedily, and uses ten more matched tokens in the next round.
     """
     size = min(len(log.tokens), len(reference.tokens))
     match = np.arange(size)
-    own, others = (np.sqrt(each.shares[:size]) for each in (log, reference))
+    ours, others = (np.sqrt(each.shares[:size]) for each in (log, reference))
     for turn in range(rounds):
         voters = np.arange(min(size, _SEEDS * (turn + 1)))
         mine, theirs = _beside(log.pairs, voters, size), _beside(reference.pairs, match[voters], size)
-        apart = (own[:, None] - others[None, :]) ** 2
-        apart += (mine**2).sum(1)[:, None] + (theirs**2).sum(1)[None, :] - 2 * mine @ theirs.T
-        match = _greedy(apart)
-    return {log.tokens[place]: reference.tokens[int(found)] for place, found in enumerate(match)}
+        distance = (ours[:, None] - others[None, :]) ** 2
+        distance += (mine**2).sum(1)[:, None] + (theirs**2).sum(1)[None, :] - 2 * mine @ theirs.T
+        match = _greedy(distance)
+    return {token: reference.tokens[int(index)] for token, index in zip(log.tokens, match, strict=False)}
 
 
 def _beside(pairs: Floats, voters: NDArray[np.int64], size: int) -> Floats:
     return np.sqrt(np.hstack([pairs[:size][:, voters], pairs[voters][:, :size].T]))
 
 
-def _greedy(apart: Floats) -> NDArray[np.int64]:
-    """Give each row a column of its own, nearest first."""
-    left = apart.copy()
+def _greedy(distance: Floats) -> NDArray[np.int64]:
+    """Assign each row a distinct column, nearest first."""
+    left = distance.copy()
     match = np.zeros(len(left), dtype=np.int64)
     for _ in range(len(left)):
         row, column = divmod(int(left.argmin()), left.shape[1])
@@ -120,7 +120,7 @@ def study(
             "HB651", f"The text has fewer than {most} distinct words.", "Use a smaller number, such as --set most=20."
         )
     order = generator.permutation(len(lines))
-    secret, public = ([lines[place] for place in order[start::2]] for start in (0, 1))
+    secret, public = ([lines[index] for index in order[start::2]] for start in (0, 1))
     key = generator.bytes(16)
     progress(0.1, "matching")
     log, reference = statistics(hashed(secret, key), most), statistics(public, most)
@@ -147,7 +147,7 @@ def study(
     progress(0.5, "hubbub")
     plain = {"word": {"type": "text"}}
     noises = count_noises(writers, condition("word", rare), epsilons=epsilons, declared=plain)
-    findings += informed_at("hubbub, all others known", epsilons, noises, others, coins)
+    findings += informed_at("hubbub, everyone else known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
         f"Of the {len(log.tokens)} most common hashes, neighbors recovered {findings[1].score.right} words, which are "
@@ -160,7 +160,7 @@ def study(
 
 def _lines(table: AttackTable | None, column: str) -> list[list[str]]:
     if table is None:
-        from pydoc_data.topics import topics  # real text that every Python brings along
+        from pydoc_data.topics import topics  # real text that ships with Python
 
         texts = [part for name in sorted(topics) for part in topics[name].split("\n\n")]
     else:
@@ -168,12 +168,11 @@ def _lines(table: AttackTable | None, column: str) -> list[list[str]]:
         if not column and not text:
             raise AttackError("HB651", f"{table.name} has no text column.", "Choose a column with --set column=…")
         texts = [str(value) for value in table.column(column or text[-1])]
-    found = [_WORD.findall(text.lower()) for text in texts]
-    return [line for line in found if line]
+    return [line for text in texts if (line := _WORD.findall(text.lower()))]
 
 
 def _writers(lines: Sequence[Sequence[str]]) -> tuple[AttackTable, str]:
-    """Make a table of who wrote what, one word a row; and the rarest word."""
+    """Return a table with one word per row, and the rarest word."""
     flat = np.array([token for line in lines for token in line], dtype=object)
     names, counts = np.unique(flat, return_counts=True)
     return AttackTable("log", {"word": flat}), str(names[counts.argmin()])

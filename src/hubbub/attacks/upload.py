@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 
-from hubbub.attacks.table import AttackTable, typed
+from hubbub.attacks.table import AttackTable, parse_numbers
 from hubbub.errors import AttackError
 
 MAX_BYTES = 1 << 20
@@ -15,7 +15,7 @@ _MAX_NAME = 63  # maximum characters of a column name
 _REMEDY = "Upload comma-separated UTF-8 text with the column names in the first line."
 
 
-def decoded(content: bytes) -> str:
+def decode_upload(content: bytes) -> str:
     """Decode the bytes; reject too many bytes, invalid UTF-8 and control characters."""
     if len(content) > MAX_BYTES:
         raise _invalid_table(
@@ -51,7 +51,7 @@ def table(text: str) -> AttackTable:
     if set(map(len, rows)) != {len(names)}:
         raise _invalid_table("has lines with more or fewer values than column names")
     cells = np.array(rows, dtype=object)
-    return AttackTable("upload", {name: typed(cells[:, place]) for place, name in enumerate(names)})
+    return AttackTable("upload", {name: parse_numbers(cells[:, index]) for index, name in enumerate(names)})
 
 
 def _invalid_table(problem: str, remedy: str = _REMEDY) -> AttackError:

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from hubbub.answers import terminal
 from hubbub.attacks.base import percent
-from hubbub.attacks.isolation import MAX_COLUMNS, Comparison, compare
+from hubbub.attacks.isolation import MAX_COLUMNS, SanitizerComparison, compare
 from hubbub.attacks.table import AttackTable, read
 from hubbub.cli import options
 from hubbub.cli.progress import progress
@@ -242,7 +242,7 @@ def _write_note(path: Path, sanitized: SanitizedData) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _show(sanitized: SanitizedData, compared: Sequence[Comparison], c: float, console: Console) -> None:
+def _show(sanitized: SanitizedData, compared: Sequence[SanitizerComparison], c: float, console: Console) -> None:
     n = len(sanitized.points.values)
     console.print(f"[bold]{sanitized.kind}[/], {n:,} rows, {len(sanitized.points.axes)} columns, t = {sanitized.t}\n")
     tables = [(table.name, "none" if table.epsilon is None else brief(table.epsilon), table) for table in compared]
@@ -273,7 +273,7 @@ def _show(sanitized: SanitizedData, compared: Sequence[Comparison], c: float, co
     console.print()
 
 
-def _form(sanitized: SanitizedData, compared: Sequence[Comparison], files: dict[str, Path]) -> dict[str, object]:
+def _form(sanitized: SanitizedData, compared: Sequence[SanitizerComparison], files: dict[str, Path]) -> dict[str, object]:
     return {
         "sanitizer": sanitized.kind,
         "t": sanitized.t,

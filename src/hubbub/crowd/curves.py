@@ -25,7 +25,7 @@ def draw(name: str, rng: Generator) -> str:
         points = uniform(300, 8, rng)
         curves = {
             label: sweep_rereleases(points, "sphere", map(int, values), t=10, c=4, rng=rng, keep=keep)
-            for label, keep in (("noise drawn anew", False), ("places kept", True))
+            for label, keep in (("fresh noise", False), ("positions kept", True))
         }
         return draw_sweep(over, curves, note="n = 300, d = 8, t = 10, c = 4")
     if name.startswith("known"):

@@ -18,9 +18,9 @@ from typing import Any
 
 from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.catalogue import Attack, find_attack
-from hubbub.attacks.study_process import Child, lost
+from hubbub.attacks.study_process import StudyProcess, no_result_error
 from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
-from hubbub.attacks.upload import decoded
+from hubbub.attacks.upload import decode_upload
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import AccessError, AttackError, HubbubError, LedgerError
@@ -38,7 +38,7 @@ MAX_RUNNING = 2
 MAX_EPSILONS = 12
 _WAITING = 8
 _KEPT, _KEPT_EACH = 100, 5
-_CHILD = partial(Child, seconds=SECONDS, memory=MEMORY)
+_CHILD = partial(StudyProcess, seconds=SECONDS, memory=MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class StudyRun:
     epsilons: tuple[Fraction, ...]
     settings: Mapping[str, Setting]
     table: str  #: description of the table
-    child: Child
+    child: StudyProcess
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     state: JobState = "queued"
     progress: tuple[float, str] | None = None
@@ -91,7 +91,7 @@ class StudyRun:
 class Lab:
     """Runs studies, a few at a time. Safe to use from many threads; close it once."""
 
-    def __init__(self, *, running: int, child: Callable[[], Child] = _CHILD) -> None:
+    def __init__(self, *, running: int, child: Callable[[], StudyProcess] = _CHILD) -> None:
         self._child = child
         self._slots = running + _WAITING
         self._pool = ThreadPoolExecutor(max_workers=running, thread_name_prefix="hubbub-lab")
@@ -175,7 +175,7 @@ class Lab:
             "epsilons": list(map(str, epsilons)),
             "settings": settings,
             "table": request.table,
-            "csv": None if request.csv is None else decoded(request.csv),
+            "csv": None if request.csv is None else decode_upload(request.csv),
         }
         return StudyRun(owner, attack, tuple(epsilons), settings, _describe(request), self._child()), order
 
@@ -191,7 +191,7 @@ class Lab:
         except HubbubError as error:
             problem = error
         except Exception:  # noqa: BLE001 - no one waits for this thread, and the text may hold data
-            problem = lost()
+            problem = no_result_error()
         with self._mutex:
             if not run.ended:
                 run.study, run.problem = study, problem
