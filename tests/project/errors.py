@@ -1,12 +1,16 @@
 """The error codes of the source, and the page docs/errors.md that lists them (`make errors` writes it)."""
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 
 from tests.project.error_examples import EXAMPLES, TESTED, WORLD
+from tests.project.error_examples.run import error_of, shown
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "hubbub"
@@ -65,8 +69,8 @@ def words(node: ast.expr, names: Mapping[str, ast.expr]) -> str:
             return text
         case ast.JoinedStr(values=values):
             return "".join(words(value, names) for value in values)
-        case ast.FormattedValue(value=ast.Name(id=name)) if name.lstrip("_").isupper() and name in names:
-            return words(names[name], names)
+        case ast.FormattedValue(value=ast.Name() as value):
+            return words(value, names)
         case ast.BinOp(op=ast.Add()):
             return words(node.left, names) + words(node.right, names)
         case ast.IfExp():
@@ -75,8 +79,15 @@ def words(node: ast.expr, names: Mapping[str, ast.expr]) -> str:
         case ast.BoolOp(op=ast.Or()):
             return words(node.values[-1], names)
         case ast.Name(id=name) if name in names:
-            return words(names[name], names)
+            return words(names[name], {key: value for key, value in names.items() if key != name})
     return "{…}"
+
+
+def local(node: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr]:
+    """The texts that a function puts in variables for an error, by the names that the source uses for them."""
+    assignments = [each for each in ast.walk(node) if isinstance(each, ast.Assign)]
+    names = {each.targets[0].id: each.value for each in assignments if isinstance(each.targets[0], ast.Name)}
+    return {name: names[name] for name in ("why", "problem", "remedy", "reason", "hint") if name in names}
 
 
 def composed(callee: str, module: str, texts: list[str]) -> tuple[str, str]:
@@ -107,8 +118,13 @@ def messages_of(path: Path) -> Iterator[Message]:
     """Every message of a module: what follows a code among the arguments of a call, or in a tuple or list."""
     module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     tree = ast.parse(path.read_text())
-    names = constants(tree)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    shared = constants(tree)
+    scope = {
+        node: texts for function in functions for texts in [shared | local(function)] for node in ast.walk(function)
+    }
     for node in ast.walk(tree):
+        names = scope.get(node, shared)
         callee = ""
         if isinstance(node, ast.Call):
             parts, callee = node.args, getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -138,8 +154,24 @@ def plain(text: str) -> str:
     return "`".join(parts)
 
 
-def page() -> str:
-    """Write the page."""
+def without_outcomes(text: str) -> str:
+    """The page without the errors that its examples raise, which depend on running them."""
+    return re.sub(r"```text\n.*?```\n\n", "", text, flags=re.DOTALL)
+
+
+def outcomes() -> dict[str, str]:
+    """The errors that the examples raise."""
+    os.environ["XDG_STATE_HOME"] = mkdtemp()  # the anchors of their ledgers
+    found = {}
+    for code, example in EXAMPLES.items():
+        with TemporaryDirectory() as folder:
+            found[code] = shown(error_of(example, Path(folder)), Path(folder))
+    rmtree(os.environ["XDG_STATE_HOME"])
+    return found
+
+
+def page(outcome: Mapping[str, str]) -> str:
+    """Write the page; `outcome` has the errors that the examples raise."""
     by_code: dict[str, list[Message]] = {code: [] for code in sorted(codes())}
     for message in messages():
         by_code[message.code].append(message)
@@ -153,10 +185,10 @@ def page() -> str:
         lines += [f"### {code}", ""]
         texts = dict.fromkeys((each.text, each.remedy) for each in known)
         for text, remedy in texts:
-            if text != "{…}":
+            if re.search(r"\w", text):
                 lines += [f"- {plain(text)}" + (f"  \n  → {plain(remedy)}" if remedy != "{…}" else "")]
             elif len(texts) == 1:
-                lines += ["- The message of the error that caused it."]
+                lines += ["- The message depends on the cause: see the example."]
         where = ", ".join(f"`{name}`" for name in dict.fromkeys(each.module for each in known))
         lines += ["", f"Raised in {where}." if where else "", ""]
         if code in EXAMPLES:
@@ -168,10 +200,12 @@ def page() -> str:
                 "```",
                 "",
             ]
+            if code in outcome:
+                lines += ["```text", outcome[code], "```", ""]
         elif code in TESTED:
             lines += [f"Produced by `{TESTED[code]}`.", ""]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page(outcomes()))

@@ -56,9 +56,9 @@ worst_over([], Laplace.from_epsilon(sensitivity=1, epsilon=1).distribution)"""),
 
 of_histogram(rows=5, relation="replace")"""),
     "HB155": python("""from fractions import Fraction
-from hubbub.mechanisms.grid import GridNoise
+from hubbub.mechanisms.grid import FixedPointNoise
 
-GridNoise(noise="laplace", step=Fraction(1, 100))"""),
+FixedPointNoise(noise="laplace", step=Fraction(1, 100))"""),
     "HB156": python("""from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection

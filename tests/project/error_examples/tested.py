@@ -62,6 +62,7 @@ TESTED: dict[str, str] = {
         "tests/analyses/streams/test_lifecycle.py"
         "::test_a_charge_whose_stream_did_not_begin_is_used_by_the_same_purchase"
     ),
+    "HB661": "tests/analyses/streams/test_lifecycle.py::test_two_purchases_at_once_share_no_name_and_pass_no_limit",
     "HB662": "tests/server/test_streams.py::test_a_withdrawn_analyst_reads_nothing_and_nothing_more_is_let_in",
     "HB663": "tests/server/test_streams.py::test_names_belong_to_their_analyst",
     "HB666": (

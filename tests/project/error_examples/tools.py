@@ -16,7 +16,7 @@ hubbub stream answer seen
 hubbub stream answer seen"""),
     "HB535": sh("hubbub survey check hubbub.yaml"),
     "HB536": sh("""hubbub survey init survey.yaml
-hubbub survey answer survey.yaml --set smoke=sometimes"""),
+hubbub survey answer survey.yaml --set smoke=yes"""),
     "HB537": sh("""hubbub survey init survey.yaml
 hubbub survey estimate survey.yaml responses.jsonl"""),
     "HB538": python("""from hubbub.surveys.estimate import estimate_joint
@@ -76,8 +76,6 @@ from hubbub.attacks.decoding import least_worst, subsets
 questions = subsets(people=10, count=20, generator=np.random.default_rng(1))
 least_worst(questions, np.ones(20))""",
     ),
-    "HB661": python("""for number in range(1000):
-    h.stream("visits", f"s{number}", kind="density", universe=(0, 99), epsilon="0.001")"""),
     "HB664": python("""h.stream("calls", "busy", kind="count", horizon=100, epsilon="0.1")"""),
     "HB634": python("""from hubbub.audit.replan import plan_again
 from hubbub.curator.question import Question
