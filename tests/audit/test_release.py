@@ -61,6 +61,19 @@ def test_better_wording_does_not_make_a_receipt_look_changed(numbers: Numbers, m
     assert "the query, planned again, has the facts that were charged" in found.lines
 
 
+def test_receipts_say_nothing_about_hidden_columns(numbers: Numbers, tmp_path: Path) -> None:
+    declared = []
+    for number, hidden in enumerate(["secret: {hidden: true}", "other: {hidden: true}"]):
+        copy = copied(numbers[0], tmp_path / str(number))
+        text = (copy / "hubbub.yaml").read_text()
+        (copy / "visits.csv").write_text("patient,region,age,cost,word,secret,other\n1,North,3,4,a,1,2\n")
+        (copy / "hubbub.yaml").write_text(text.replace("      cost:", f"      {hidden}\n      cost:", 1))
+        with open_session(copy / "hubbub.yaml") as session:
+            receipt = session.query("SELECT COUNT(*) AS n FROM visits", epsilon="0.01", key=f"new {number}").receipt
+            declared.append(receipt["declared"])
+    assert declared[0] == declared[1]
+
+
 def test_a_plan_that_would_be_made_otherwise_now_is_told(numbers: Numbers, tmp_path: Path) -> None:
     copy = copied(numbers[0], tmp_path)
     text = (copy / "hubbub.yaml").read_text()

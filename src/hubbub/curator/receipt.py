@@ -51,7 +51,7 @@ def receipt(
         "relation": planned.relation.value,
         "bounds": None if planned.limits is None else {"groups": planned.limits.groups, "rows": planned.limits.rows},
         **planned.receipt(),
-        "declared": declared_hash(planned.private),
+        "declared": declared_hash(table.shown() for table in planned.private),
         "wording": WORDING,
         "derivation": list(planned.derivation),
         "event": to_facts(planned.event),

@@ -36,7 +36,10 @@ def key(text: str, *, event: Event, epsilon: Fraction, tables: Iterable[Table], 
 
 
 def declared_hash(tables: Iterable[Table]) -> str:
-    """Hash what is declared about tables, so that a receipt can be compared with today's declarations."""
+    """Hash what is declared about tables, so that a receipt can be compared with today's declarations.
+
+    Pass tables as analysts see them: a hash of hidden columns would let them check guesses.
+    """
     facts = [_declared(table) for table in sorted(tables, key=lambda table: table.name)]
     return sha256(canonical(facts).encode()).hexdigest()
 
