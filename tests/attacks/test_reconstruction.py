@@ -104,7 +104,7 @@ def test_reconstruction_wins_on_sums_and_stays_under_the_ceiling_on_hubbub(decod
         assert each.ceiling == ceiling(each.epsilon or F(0))
         assert each.held
     assert "Exact sums: from 8 sums per person over 16 people" in found.words[0]
-    assert "100 %" in found.words[0]
+    assert "100%" in found.words[0]
 
 
 @pytest.mark.row(66)

@@ -236,7 +236,10 @@ def test_the_table_has_published_views_beside_the_private_answer() -> None:
 
 def test_plots_have_a_curve_for_each_scheme() -> None:
     for drawn, names in (
-        (table.over_bits(epsilon=1), ("randomized response", "noisy histogram", "bound for any view", "2006, corrected")),
+        (
+            table.over_bits(epsilon=1),
+            ("randomized response", "noisy histogram", "bound for any view", "2006, corrected"),
+        ),
         (table.over_people(epsilon=1), ("randomized response, 16 bits", "one private answer")),
     ):
         assert drawn.startswith("<svg")

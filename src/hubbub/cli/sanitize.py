@@ -124,7 +124,8 @@ def _kind(args: argparse.Namespace) -> Kind:
         )
     kind = next((kind for kind in KINDS if kind == args.kind), None)
     if kind is None:
-        raise CrowdError("HB624", "No sanitizer was chosen.", f"Pass --with and one of: {', '.join(KINDS)}")
+        problem = "No sanitizer was chosen" if args.kind is None else f"Unknown sanitizer {args.kind[:40]!r}"
+        raise CrowdError("HB624", f"{problem}.", f"Pass --with and one of: {', '.join(KINDS)}.")
     return kind
 
 
@@ -273,7 +274,9 @@ def _show(sanitized: SanitizedData, compared: Sequence[SanitizerComparison], c: 
     console.print()
 
 
-def _form(sanitized: SanitizedData, compared: Sequence[SanitizerComparison], files: dict[str, Path]) -> dict[str, object]:
+def _form(
+    sanitized: SanitizedData, compared: Sequence[SanitizerComparison], files: dict[str, Path]
+) -> dict[str, object]:
     return {
         "sanitizer": sanitized.kind,
         "t": sanitized.t,
