@@ -42,7 +42,7 @@ def _density(report: Report) -> None:
         found = []
         for _ in report.progress(range(runs), f"density, {name}"):
             present = np.flatnonzero(some.random(100_000) < 0.3)
-            found.append(table.estimate(table.draw_answer(table.take(table.start(source), present, source), source)))
+            found.append(table.estimate(table.noisy_count(table.take(table.start(source), present, source), source)))
         report.target(f"density_deviation_{name}", float(np.std(found)), at_most=most)
         report.figure(f"density_theory_{name}", math.hypot(table.deviation(Fraction(3, 10)), math.sqrt(0.21e-5)))
 
@@ -103,7 +103,7 @@ def _purchases(report: Report) -> tuple[list[int], Doubles, Doubles]:
         bits, before = table.start(system()), 0
         for place_, cut in enumerate(cuts):
             bits, before = table.take(bits, customers[before:cut], system()), int(cut)
-            found[seed, place_] = table.estimate(table.draw_answer(bits, system()))
+            found[seed, place_] = table.estimate(table.noisy_count(bits, system()))
     report.target("purchases_density_rmse", float(np.sqrt(((found - truth) ** 2).mean())), at_most=0.02)
     report.figure("purchases_customers", size)
     return cuts.tolist(), truth, found[0]

@@ -29,9 +29,9 @@ from pathlib import Path
 from secrets import token_hex
 
 import duckdb
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import postgres
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
 
 import hubbub
 from hubbub.curator.session import Session

@@ -20,9 +20,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import psycopg
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.small_ledger import LedgerPlace, request
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting.chain import Entry, append, canonical, facts_text, request_hash
 from hubbub.accounting.cost import privacy_cost

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.server_config import issue
-from tests.campaigns.rig.server_process import Caller, SpawnedServer, await_ready, free_port
+from tests.fixtures.server_config import issue
+from tests.fixtures.server_process import Caller, SpawnedServer, await_ready, free_port
 
 import hubbub
 from hubbub.accounting.ledger import examine

@@ -24,8 +24,8 @@ import opendp.prelude as dp
 from numpy.typing import NDArray
 from scipy import stats
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.server_config import issue
-from tests.campaigns.rig.server_process import Caller, SpawnedServer, await_ready, free_port
+from tests.fixtures.server_config import issue
+from tests.fixtures.server_process import Caller, SpawnedServer, await_ready, free_port
 
 from hubbub.noise.gaussian import discrete_gaussian
 from hubbub.noise.geometric import discrete_laplace

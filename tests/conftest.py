@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import mpmath
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.accounting.postgres_server import postgres_dsn, postgres_server
-from tests.campaigns.rig import spark
-from tests.campaigns.rig.words import Seeded
+from tests.fixtures import spark
+from tests.fixtures.postgres_server import postgres_dsn, postgres_server
+from tests.fixtures.seeded_source import SeededSource
 
 __all__ = ["postgres_dsn", "postgres_server"]
 
@@ -46,8 +46,8 @@ def _many_digits() -> None:
 
 
 @pytest.fixture
-def seeded() -> Callable[[int], Seeded]:
-    return Seeded
+def seeded() -> Callable[[int], SeededSource]:
+    return SeededSource
 
 
 @pytest.fixture(scope="session")

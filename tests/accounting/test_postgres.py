@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting import postgres_schema
 from hubbub.accounting.anchor import FileAnchor

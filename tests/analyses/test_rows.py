@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres
-from tests.campaigns.rig.visits_table import arrays
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
+from tests.fixtures.visits_table import arrays
 
 from hubbub.analyses import rows as reading
 from hubbub.analyses.base import Arrays, Setting

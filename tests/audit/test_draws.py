@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.campaigns import audit as black_box
 from tests.campaigns.grey_box import Tally, compare_neighbors
-from tests.campaigns.rig.draws import TapedDraw, difference, is_reproducible, sample_many
-from tests.campaigns.rig.neighboring_data import CampaignQuery, NeighboringSessions, neighboring_sessions
+from tests.fixtures.draws import TapedDraw, difference, is_reproducible, sample_many
+from tests.fixtures.neighboring_data import CampaignQuery, NeighboringSessions, neighboring_sessions
 
 import hubbub.curator.query
 from hubbub.curator.question import Question

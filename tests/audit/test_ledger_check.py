@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from tests.audit.test_receipt import YAML
-from tests.campaigns.rig.receipt_forgeries import forge, rehashed
+from tests.fixtures.receipt_forgeries import forge, rehashed
 
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Snapshot

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from tests.campaigns.rig.visits_table import connect, fill, run, visits
+from tests.fixtures.visits_table import connect, fill, run, visits
 
 from hubbub.audit.sensitivity import check_sensitivity
 from hubbub.core.schema import PrivacyUnit

@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.draws import difference, is_reproducible, is_scalar, sample_many
-from tests.campaigns.rig.neighboring_data import (
+from tests.campaigns.rig.samplers import SHORT, SampledPair, Table, mechanisms, streams
+from tests.fixtures.draws import difference, is_reproducible, is_scalar, sample_many
+from tests.fixtures.neighboring_data import (
     ASKED,
     RELATIONS,
     CampaignQuery,
@@ -38,7 +39,6 @@ from tests.campaigns.rig.neighboring_data import (
     campaign_queries,
     neighboring_sessions,
 )
-from tests.campaigns.rig.samplers import SHORT, SampledPair, Table, mechanisms, streams
 
 import hubbub.curator.query as query_module
 from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost, privacy_cost

@@ -24,11 +24,11 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import equal_values as alike
-from tests.campaigns.rig import spark
-from tests.campaigns.rig.equal_values import PEOPLE, EqualPair
+from tests.fixtures import equal_values as alike
+from tests.fixtures import spark
+from tests.fixtures.equal_values import PEOPLE, EqualPair
+from tests.fixtures.postgres_server import Server
 
 from hubbub.analyses import rows as reading
 from hubbub.config import Config, load

@@ -23,10 +23,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.killable_process import KillableProcess, Messenger, prepare
 from tests.campaigns.rig.small_ledger import Expectations, LedgerPlace, serve
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting.store import STEPS
 from hubbub.errors import LedgerError
@@ -268,7 +268,7 @@ def body(report: Report) -> None:
         "tests.campaigns.rig.small_ledger",
         "tests.campaigns.rig.killable_process",
         "tests.campaigns.frame",
-        "tests.accounting.postgres_server",
+        "tests.fixtures.postgres_server",
     )
     with tempfile.TemporaryDirectory(prefix="hubbub-crash-") as base, Server() as server:
         campaign = Campaign(Path(base), server)

@@ -18,9 +18,9 @@ from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.small_ledger import LedgerPlace, request, totals
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import Ledger

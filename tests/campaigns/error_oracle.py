@@ -21,11 +21,11 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import duckdb
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig import heavy_queries as heavy
-from tests.campaigns.rig import postgres
 from tests.campaigns.rig.hostile_sql import CONTEXTS, EXPRESSIONS, WHOLE
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
 
 from hubbub.core.secret import Secret
 from hubbub.curator.session import Session, open_session

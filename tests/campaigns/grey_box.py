@@ -33,8 +33,6 @@ from tests.analyses.conftest import EXAMPLES
 from tests.campaigns import neighbors as neighbors
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, random_table
-from tests.campaigns.rig.draws import difference
-from tests.campaigns.rig.neighboring_data import RELATIONS, NeighboringSessions, neighboring_sessions
 from tests.campaigns.rig.observed_run import (
     InMemoryEngine,
     Observation,
@@ -43,7 +41,9 @@ from tests.campaigns.rig.observed_run import (
     observe,
 )
 from tests.campaigns.rig.random_sql import random_query
-from tests.campaigns.rig.seeded_source import SeededSource
+from tests.fixtures.draws import difference
+from tests.fixtures.neighboring_data import RELATIONS, NeighboringSessions, neighboring_sessions
+from tests.fixtures.seeded_source import SeededSource
 
 import hubbub.curator as curating
 import hubbub.curator.query as querying

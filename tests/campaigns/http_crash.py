@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.server_config import ANALYSTS, ServerFolder, charge, kept
-from tests.campaigns.rig.server_process import Caller, ForkedServer, SpawnedServer, await_ready, free_port, prepare
+from tests.fixtures.postgres_server import Server
+from tests.fixtures.server_config import ANALYSTS, ServerFolder, charge, kept
+from tests.fixtures.server_process import Caller, ForkedServer, SpawnedServer, await_ready, free_port, prepare
 
 from hubbub.accounting.ledger import Ledger, examine
 from hubbub.accounting.store import EntryFilter

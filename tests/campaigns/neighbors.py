@@ -17,10 +17,10 @@ from typing import Any
 
 import duckdb
 import psycopg
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import postgres
 from tests.campaigns.rig.random_sql import random_query
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
 
 from hubbub.audit.sensitivity import check_sensitivity
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table

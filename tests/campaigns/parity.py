@@ -14,12 +14,12 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbors import PUBLIC, define_view, random_table
-from tests.campaigns.rig import postgres
 from tests.campaigns.rig.random_sql import random_query
-from tests.campaigns.rig.visits_table import arrays
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
+from tests.fixtures.visits_table import arrays
 from tests.sql.corpus.queries import entries
 from tests.sql.corpus.worlds import WORLDS
 

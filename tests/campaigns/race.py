@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.killable_process import KillableProcess, Messenger, prepare
 from tests.campaigns.rig.naive_ledger import NaivePostgres, NaiveSqlite
 from tests.campaigns.rig.small_ledger import PRICE, LedgerPlace, request, totals
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting.store import EntryFilter
 from hubbub.errors import BudgetError

@@ -24,7 +24,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
-from tests.accounting.postgres_server import Server
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.interrupted_runs import (
@@ -37,9 +36,10 @@ from tests.campaigns.rig.interrupted_runs import (
     likelihood,
 )
 from tests.campaigns.rig.interrupted_runs import discovery_query as groups
-from tests.campaigns.rig.neighboring_data import _town
 from tests.campaigns.rig.redraw_server import served
-from tests.campaigns.rig.server_config import url
+from tests.fixtures.neighboring_data import _town
+from tests.fixtures.postgres_server import Server
+from tests.fixtures.server_config import url
 
 import hubbub
 import hubbub.curator as curating

@@ -15,10 +15,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.killable_process import KillableProcess, Messenger, prepare
 from tests.campaigns.rig.small_ledger import Expectations, LedgerPlace, serve
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting.ledger import Ledger
 

@@ -25,9 +25,9 @@ import duckdb
 from tests.campaigns import error_oracle, parity
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, random_table
-from tests.campaigns.rig import spark
 from tests.campaigns.rig.hostile_sql import CONTEXTS, EXPRESSIONS
 from tests.campaigns.rig.random_sql import random_query
+from tests.fixtures import spark
 from tests.sql.corpus.queries import Entry, entries
 from tests.sql.corpus.worlds import WORLDS
 

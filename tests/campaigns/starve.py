@@ -31,8 +31,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.server_config import ServerFolder
-from tests.campaigns.rig.server_process import Caller, ForkedServer, await_ready, free_port, prepare
+from tests.fixtures.server_config import ServerFolder
+from tests.fixtures.server_process import Caller, ForkedServer, await_ready, free_port, prepare
 
 CLIENTS = 64
 BOUND = 1.0  # seconds that 99 of 100 answers take at most

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Literal
 
 import psycopg
-from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.forged_receipts import Receipts, judge
 from tests.campaigns.rig.ledger_tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
 from tests.campaigns.rig.small_ledger import LedgerPlace, request, totals
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.store import EntryFilter, Snapshot

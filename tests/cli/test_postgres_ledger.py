@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from tests.accounting.postgres_server import Server
+from tests.fixtures.postgres_server import Server
 
 import hubbub
 from hubbub.cli import main

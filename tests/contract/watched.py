@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 import numpy as np
-from tests.campaigns.rig.draws import (
+from tests.fixtures.draws import (
     NO_LOSS,
     SELECTIONS,
     KeyedCounts,
@@ -25,7 +25,7 @@ from tests.campaigns.rig.draws import (
     pair_loss,
     tape_draws,
 )
-from tests.campaigns.rig.seeded_source import SeededSource
+from tests.fixtures.seeded_source import SeededSource
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server, postgres_server
+from tests.fixtures.postgres_server import Server, postgres_server
 
 from hubbub.curator.session import Session, open_session
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server
+from tests.fixtures.postgres_server import Server
 
 from hubbub.answers.release import Release
 from hubbub.cli import main

@@ -7,10 +7,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import equal_values as alike
-from tests.campaigns.rig import spark
-from tests.campaigns.rig.postgres import place as in_postgres
+from tests.fixtures import equal_values as alike
+from tests.fixtures import spark
+from tests.fixtures.postgres import place as in_postgres
+from tests.fixtures.postgres_server import Server
 
 from hubbub.analyses.rows import Rows
 from hubbub.config import examine

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig.postgres import place
+from tests.fixtures.postgres import place
+from tests.fixtures.postgres_server import Server
 
 from hubbub.core.schema import Bounds, Column, Kind, Table
 from hubbub.engines.base import EngineLimits, UnreachableError, Upload, View, locate

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyarrow import parquet
-from tests.campaigns.rig import spark
+from tests.fixtures import spark
 
 import hubbub
 from hubbub.core.schema import Column, Kind, PrivacyUnit, Table

@@ -15,13 +15,13 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from tests.accounting.postgres_server import Server
+from tests.fixtures.postgres_server import Server
 
 import hubbub
 from hubbub.accounting.ledger import examine
-from hubbub.accounting.store import Filter
-from hubbub.analyses.streams.stream import opened
-from hubbub.audit.receipt import check
+from hubbub.accounting.store import EntryFilter
+from hubbub.analyses.streams.stream import open_stream
+from hubbub.audit.receipt import check_receipt
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
 
@@ -60,7 +60,7 @@ def kinds(folder: Path) -> dict[str, int]:
     store = store_of(load(folder / "hubbub.yaml"), read_only=True)
     try:
         with store.snapshot() as snapshot:
-            names = [entry.kind for entry in snapshot.entries(Filter())]
+            names = [entry.kind for entry in snapshot.entries(EntryFilter())]
     finally:
         store.close()
     return {name: names.count(name) for name in sorted(set(names))}
@@ -107,10 +107,10 @@ def test_old_receipts_verify_by_themselves(deployment: Path) -> None:
     papers = sorted((deployment / "receipts").glob("*.json"))
     assert len(papers) == 15
     for paper in papers:
-        assert not check(json.loads(paper.read_text())).problems, paper.name
+        assert not check_receipt(json.loads(paper.read_text())).problems, paper.name
 
 
 def test_an_old_stream_says_what_it_said(deployment: Path) -> None:
     (stream,) = (each for each in asked(deployment) if "stream" in each)
-    with opened(deployment / "hubbub-streams", stream["stream"]) as held:
+    with open_stream(deployment / "hubbub-streams", stream["stream"]) as held:
         assert [[value.name, str(value.value)] for value in held.values()] == stream["values"]

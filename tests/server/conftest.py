@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
-from tests.server.visits import Visitor, token
+from tests.fixtures.page_visits import Visitor, token
 
 from hubbub.demo import HERE
 from hubbub.server.app import create_app, uvicorn_config

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.formparsers import MultiPartParser
-from tests.server.visits import Visitor, token
+from tests.fixtures.page_visits import Visitor, token
 
 from hubbub.attacks import study_process as child_
 from hubbub.attacks.base import AttackFinding, AttackStudy, Score, ceiling

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.visits import COUNT, token
+from tests.fixtures.page_visits import COUNT, token
 
 #: In the file, and not for analysts: the last one is declared hidden, the others are not declared.
 UNSEEN = ("income", "education", "admissions", "frailty")

@@ -8,7 +8,7 @@ from typing import Any
 
 import mpmath
 import pytest
-from tests.server.visits import Visitor
+from tests.fixtures.page_visits import Visitor
 
 from hubbub.semantics.examples import TITLES, smoking
 from hubbub.semantics.explanation import explain

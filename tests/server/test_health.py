@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig.server_config import ServerFolder
+from tests.fixtures.postgres_server import Server
+from tests.fixtures.server_config import ServerFolder
 
 from hubbub.server import health
 from hubbub.server.health import Readiness, scratch

@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.campaigns.rig.server_config import ANALYSTS, PRICE, ServerFolder, charge, kept
-from tests.campaigns.rig.server_process import Caller, SpawnedServer, await_ready, free_port
+from tests.fixtures.server_config import ANALYSTS, PRICE, ServerFolder, charge, kept
+from tests.fixtures.server_process import Caller, SpawnedServer, await_ready, free_port
 
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.store import EntryFilter

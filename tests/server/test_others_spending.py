@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.page_visits import token
 from tests.server.conftest import COUNT, Starter
-from tests.server.visits import token
 
 #: Differ from one service to the next, whatever anybody spent.
 _OWN = re.compile(r'name="(csrf|key)" value="[^"]*"|hub_\w+|data-key="[^"]*"|"instance":"[^"]*"|\d{4}-\d\d-\d\d[^"<]*')

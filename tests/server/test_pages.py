@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from starlette.routing import Route
-from tests.server.visits import COUNT, Outline, Visitor, spend, token
+from tests.fixtures.page_visits import COUNT, Outline, Visitor, spend, token
 
 from hubbub.curator.question import Question
 from hubbub.server.pages import mount

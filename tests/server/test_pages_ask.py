@@ -8,7 +8,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from tests.server.visits import COUNT, Outline, Visitor, spend, token
+from tests.fixtures.page_visits import COUNT, Outline, Visitor, spend, token
 
 from hubbub.curator.question import Question
 from hubbub.server.pages.ask import scale

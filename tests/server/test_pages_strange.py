@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from tests.server.visits import COUNT, Visitor, spend, token
+from tests.fixtures.page_visits import COUNT, Visitor, spend, token
 
 from hubbub.answers.release import Output, Release
 from hubbub.server.pages.releases import _without_formulas

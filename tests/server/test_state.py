@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server
+from tests.fixtures.postgres_server import Server
 
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.errors import LedgerError, ParameterError

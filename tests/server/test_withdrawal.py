@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.page_visits import Visitor
 from tests.server.conftest import Clock, lay_out, opened
-from tests.server.visits import Visitor
 
 from hubbub.config import load
 from hubbub.curator.opening import open_curator

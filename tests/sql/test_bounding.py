@@ -4,7 +4,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from tests.campaigns.rig.visits_table import (
+from tests.fixtures.visits_table import (
     AGE,
     COST,
     FLAG,

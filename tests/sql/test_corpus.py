@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.campaigns.rig.visits_table import arrays, run
+from tests.fixtures.visits_table import arrays, run
 from tests.sql.corpus.queries import HERE, SALT, Entry, entries, expected, quiet, shown
 from tests.sql.corpus.worlds import WORLDS
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.visits_table import AGE, COST, FLAG, REGION, connect, fill, query, run, visits
+from tests.fixtures.visits_table import AGE, COST, FLAG, REGION, connect, fill, query, run, visits
 
 from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.noise.source import system

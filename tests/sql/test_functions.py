@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import duckdb
 import pytest
-from tests.sql.nasty import COLS, NASTY, SCAN, applications, fill, literal, random_expression
+from tests.fixtures.nasty_values import COLS, NASTY, SCAN, applications, fill, literal, random_expression
 
 from hubbub.core.schema import Bounds, Kind
 from hubbub.sql import dates, render

@@ -12,7 +12,7 @@ from functools import cache
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.visits_table import connect, fill, run, visits
+from tests.fixtures.visits_table import connect, fill, run, visits
 
 from hubbub.core.schema import PrivacyUnit
 from hubbub.noise.source import system

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.campaigns.rig.visits_table import FLAG, REGION, connect, query, visits
+from tests.fixtures.visits_table import FLAG, REGION, connect, query, visits
 
 from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.errors import QueryError

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.campaigns.rig.visits_table import (
+from tests.fixtures.visits_table import (
     AGE,
     COST,
     FLAG,

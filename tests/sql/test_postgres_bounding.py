@@ -7,10 +7,10 @@ from fractions import Fraction
 import duckdb
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server
 from tests.campaigns.parity import Planner, Side, Tally, differences, rows
-from tests.campaigns.rig import postgres
-from tests.campaigns.rig.visits_table import arrays
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
+from tests.fixtures.visits_table import arrays
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation

@@ -8,10 +8,10 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres
-from tests.campaigns.rig.visits_table import arrays
-from tests.sql.nasty import COLS, TABLE, applications, fill, literal, random_expression
+from tests.fixtures import postgres
+from tests.fixtures.nasty_values import COLS, TABLE, applications, fill, literal, random_expression
+from tests.fixtures.postgres_server import Server
+from tests.fixtures.visits_table import arrays
 
 from hubbub.core.schema import Column, Kind
 from hubbub.engines.base import Arrays

@@ -6,8 +6,8 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
 
 from hubbub.curator.session import open_session
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.sql.nasty import random_expression
+from tests.fixtures.nasty_values import random_expression
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.engines.base import DataSource, EngineLimits, View

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.campaigns.rig.visits_table import arrays, connect, fill, run, visits
+from tests.fixtures.visits_table import arrays, connect, fill, run, visits
 
 from hubbub.analyses.rows import Rows
 from hubbub.core.schema import PrivacyUnit

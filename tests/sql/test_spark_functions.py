@@ -9,9 +9,9 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig import spark
-from tests.campaigns.rig.visits_table import arrays
-from tests.sql.nasty import COLS, TABLE, applications, fill, random_expression
+from tests.fixtures import spark
+from tests.fixtures.nasty_values import COLS, TABLE, applications, fill, random_expression
+from tests.fixtures.visits_table import arrays
 
 from hubbub.core.schema import Column, Kind
 from hubbub.engines.base import Arrays

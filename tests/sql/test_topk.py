@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.visits_table import run
+from tests.fixtures.visits_table import run
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table

@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres, spark
+from tests.fixtures import postgres, spark
+from tests.fixtures.postgres_server import Server
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Hash

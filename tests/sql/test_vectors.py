@@ -8,7 +8,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.visits_table import arrays
+from tests.fixtures.visits_table import arrays
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits

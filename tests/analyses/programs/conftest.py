@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import duckdb
 import pytest
-from tests.analyses.programs.worlds import World
+from tests.fixtures.program_tables import World
 
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian

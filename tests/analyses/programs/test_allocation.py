@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from tests.analyses.programs.worlds import World
+from tests.fixtures.program_tables import World
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits

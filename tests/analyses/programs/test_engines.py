@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres, spark
+from tests.fixtures import postgres, spark
+from tests.fixtures.postgres_server import Server
 
 from hubbub.analyses.base import Arrays, PreparedAnalysis, Setting
 from hubbub.analyses.programs.hyperplane import hyperplane

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.analyses.programs.worlds import ADULT, World, adult, affords, charged
+from tests.fixtures.program_tables import ADULT, World, adult, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.programs.hyperplane import Grid, Hyperplane, hyperplane

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tests.analyses.programs.worlds import World, affords, charged
+from tests.fixtures.program_tables import World, affords, charged
 
 from hubbub.analyses.programs.inputs import one_cell
 from hubbub.analyses.programs.itemsets import Itemsets, ItemsetsAnalysis, frequent_itemsets

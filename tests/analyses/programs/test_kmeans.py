@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.analyses.programs.worlds import DATA, World, affords, charged
+from tests.fixtures.program_tables import DATA, World, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.programs.inputs import numbered_cells, program_input

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.analyses.programs.worlds import World, affords, charged
+from tests.fixtures.program_tables import World, affords, charged
 
 from hubbub.analyses.programs.moments import PCA, Covariance, moments, pca
 from hubbub.core.schema import PrivacyUnit

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.analyses.programs.worlds import World, affords, charged
+from tests.fixtures.program_tables import World, affords, charged
 
 from hubbub.analyses.programs.moments import NoisyMoments
 from hubbub.analyses.programs.regression import (

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.analyses.programs.worlds import ADULT, World, adult, affords, charged
+from tests.fixtures.program_tables import ADULT, World, adult, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.programs.tree import PARTS, DecisionTree, Split, decision_tree, split_scores

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.analyses.programs.worlds import World
+from tests.fixtures.program_tables import World
 
 from hubbub.analyses.programs.inputs import numbered_cells, one_cell, program_input
 from hubbub.analyses.programs.kmeans import nearest

@@ -6,8 +6,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
 
 from hubbub.analyses.base import Arrays, Setting
 from hubbub.analyses.tables.axes import axes

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from tests.campaigns.rig.bugs import BugCollection, swap, wrap, wrap_function
-from tests.campaigns.rig.seeded_source import SeededSource
+from tests.fixtures.seeded_source import SeededSource
 
 from hubbub.analyses.programs import kmeans, vectors
 from hubbub.core.events import Composed

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from tests.campaigns.rig.receipt_forgeries import Document, forge
+from tests.fixtures.receipt_forgeries import Document, forge
 
 from hubbub.accounting.convert import renyi_epsilon
 from hubbub.accounting.cost import RENYI_UNIT, privacy_cost

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
-from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres
+from tests.fixtures import postgres
+from tests.fixtures.postgres_server import Server
 
 #: Memory in MB: enough for the rows that a plan allows per unit, and for little else.
 YAML = """

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import duckdb
 import numpy as np
-from tests.campaigns.rig.draws import NO_LOSS, KeyedCounts, TapedDraw, charged_loss, is_scalar, pair_loss, tape_draws
-from tests.campaigns.rig.seeded_source import SeededSource
+from tests.fixtures.draws import NO_LOSS, KeyedCounts, TapedDraw, charged_loss, is_scalar, pair_loss, tape_draws
+from tests.fixtures.seeded_source import SeededSource
 
 import hubbub
 from hubbub.core.events import Event

@@ -15,9 +15,9 @@ from typing import Any
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report
 from tests.campaigns.rig.interrupted_runs import RunTrace
-from tests.campaigns.rig.neighboring_data import _town
-from tests.campaigns.rig.server_config import issue
-from tests.campaigns.rig.server_process import Caller, ForkedServer, await_ready, free_port, prepare
+from tests.fixtures.neighboring_data import _town
+from tests.fixtures.server_config import issue
+from tests.fixtures.server_process import Caller, ForkedServer, await_ready, free_port, prepare
 
 from hubbub.errors import RunError
 from hubbub.noise.source import RandomSource, Words
