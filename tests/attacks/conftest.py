@@ -1,4 +1,4 @@
-"""Running a study as a test does: few trials, prices that are wide apart, coins that fall the same again."""
+"""Fixtures to run a study with few trials, a wide range of ε, and a seeded attacker."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -15,7 +15,7 @@ Run = Callable[..., AttackStudy]
 
 @pytest.fixture
 def generator() -> np.random.Generator:
-    """The attacker's coins. Noise is never seeded."""
+    """The attacker's random generator. hubbub's noise is never seeded."""
     return np.random.default_rng(20260116)
 
 

@@ -1,4 +1,4 @@
-"""Fresh noise cancels; a ledger does not."""
+"""Averaging attack: fresh noise cancels, replayed answers do not."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,14 +16,14 @@ Run = Callable[..., AttackStudy]
 
 @pytest.mark.row(71)
 def test_averaging_wins_over_fresh_noise_and_a_ledger_is_its_cure(run: Run) -> None:
-    """3,000 answers of scale 10 have a mean of deviation .26: each of 100 guesses is right in 97 %.
+    """3,000 answers of scale 10 have a mean of deviation .26: each of 100 guesses is correct with probability 97%.
 
-    Fewer than 85 of them have a chance below 1e-7; that hubbub's is above the ceiling by luck, below 1e-8.
+    Fewer than 85 correct guesses have probability below 1e-7; exceeding hubbub's ceiling by chance, below 1e-8.
     """
     study = run("averaging", epsilons=("0.1",), times=3000, trials=100)
     fresh, replayed, shared = study.findings
     assert fresh.score.right >= 85
-    assert fresh.ceiling is None  # ε of one answer is no promise about 3,000
+    assert fresh.ceiling is None  # ε per answer is no guarantee for 3,000 answers
     assert replayed.facts == {"repetitions": 20, "distinct answers": 1, "fresh answer": "refused"}
     assert shared.facts["ε per answer"] == pytest.approx(0.1 / 3000)
     assert replayed.held
@@ -32,7 +32,7 @@ def test_averaging_wins_over_fresh_noise_and_a_ledger_is_its_cure(run: Run) -> N
 
 
 def test_success_against_fresh_noise_grows_with_the_number_of_answers(run: Run) -> None:
-    """1 answer is right in 52 %, 10,000 in 99.9 %: of 200 guesses each, that they cross has a chance below 1e-9."""
+    """One answer suffices in 52%, 10,000 in 99.9%: with 200 guesses each, overlap has probability below 1e-9."""
     few, many = (run("averaging", epsilons=("0.1",), times=times, trials=200).findings[0] for times in (1, 10_000))
     assert few.score.high < many.score.low
 

@@ -1,4 +1,4 @@
-"""Scores, ceilings and the sentences that are made from them."""
+"""Scores, ceilings and the sentences that describe them."""
 
 import json
 from fractions import Fraction
@@ -27,7 +27,7 @@ def _masses(mechanism: Laplace, value: int) -> dict[int, float]:
 
 
 def test_a_score_has_the_interval_of_clopper_and_pearson() -> None:
-    """At its low end as many right ones, at its high end as few, have 2.5 % each."""
+    """At each end of the interval, the tail probability of the observed count is 2.5%."""
     score = Score(70, 100, 0.5)
     assert binomial.tail(70, 100, score.low) == pytest.approx(0.025, rel=1e-6)
     assert 1 - binomial.tail(71, 100, score.high) == pytest.approx(0.025, rel=1e-6)
@@ -43,7 +43,7 @@ def test_a_score_that_cannot_be_is_refused(wrong: tuple[int, int, float]) -> Non
 
 
 def test_the_ceiling_is_what_the_best_guess_attains_and_no_guess_passes() -> None:
-    """All guesses from one noisy count are compared, exactly, on the distribution of the mechanism itself."""
+    """Compare all guesses from one noisy count exactly, using the mechanism's distribution."""
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3)):
         mechanism = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon)
         zero, one = (_masses(mechanism, bit) for bit in (0, 1))
@@ -66,7 +66,7 @@ def test_who_knows_all_others_attains_the_ceiling(epsilon: Fraction) -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
 def test_noise_that_is_planted_half_as_large_is_caught(epsilon: Fraction) -> None:
-    """The weak noise allows the ceiling of 2ε. Caught but for 1e-6, by the tail of that binomial at so many trials."""
+    """The weak noise attains the ceiling of 2ε; the tail of that binomial misses it with probability below 1e-6."""
     generator = np.random.default_rng(1)
     trials = 60_000
     coins = flip(trials, generator)
@@ -80,7 +80,7 @@ def test_noise_that_is_planted_half_as_large_is_caught(epsilon: Fraction) -> Non
 
 
 def test_luck_is_no_broken_promise() -> None:
-    """An attack that attains the ceiling lies above it half of the time; only what luck does not explain counts."""
+    """An attack that attains the ceiling exceeds it half of the time; only scores that chance cannot explain count."""
     assert AttackFinding("hubbub", Fraction(1), Score(1520, 2000, 0.5), ceiling(Fraction(1))).held
     assert not AttackFinding("hubbub", Fraction(1), Score(1600, 2000, 0.5), ceiling(Fraction(1))).held
     assert AttackFinding("unprotected", None, Score(2000, 2000, 0.5), None).held

@@ -1,4 +1,4 @@
-"""Two large counts and Mr X between them."""
+"""Differencing attack: two large counts that differ by Mr X."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -36,11 +36,11 @@ def test_no_pair_of_answers_moves_the_odds_by_more_than_the_promise(epsilon: Fra
 
 @pytest.mark.row(65)
 def test_two_counts_reveal_mr_x_on_an_unprotected_table_and_not_here(run: Run) -> None:
-    """Each score above its ceiling by luck: below 1e-8. All answers' odds are within e^ε, without exception."""
+    """Each score exceeds its ceiling by chance with probability below 1e-8. The odds of all answers are within e^ε."""
     study = run("differencing", trials=3000)
     naked = [each for each in study.findings if each.epsilon is None]
-    assert [each.score.share for each in naked[:2]] == [1.0, 1.0]  # hidden small counts hide nothing
-    assert naked[2].score.share > 0.99  # nor does rounding, asked in 50 ways: 1 − ½·0.8⁵⁰
+    assert [each.score.share for each in naked[:2]] == [1.0, 1.0]  # suppressing small counts does not help
+    assert naked[2].score.share > 0.99  # nor does rounding, with 50 variants of the query: 1 − ½·0.8⁵⁰
     assert int(naked[0].facts["people counted"]) > 100
     for finding in study.findings[3:]:
         assert finding.ceiling is not None
@@ -52,7 +52,7 @@ def test_two_counts_reveal_mr_x_on_an_unprotected_table_and_not_here(run: Run) -
 
 @pytest.mark.row(65)
 def test_the_two_counts_are_asked_of_the_real_product(generator: np.random.Generator) -> None:
-    """40 people, two counts each through ledger and engine: more than 38 right at ε = ½ have a chance below 1e-6."""
+    """40 people, two counts each through ledger and engine: over 38 correct at ε = ½ have probability below 1e-6."""
     table = clinic(400, generator)
     known = ("birth", "sex", "area")
     rows = generator.choice(singled_out(table, known), 40, replace=False)
@@ -96,4 +96,4 @@ def test_the_study_of_a_file_is_that_of_its_rows(tmp_path: Path, run: Run) -> No
     path = tmp_path / "staff.csv"
     path.write_text("desk,vote\n" + "".join(f"{i},{'yes' if i % 3 else 'no'}\n" for i in range(90)))
     study = run("differencing", read(path), trials=50)
-    assert study.findings[0].facts["people counted"] == 59  # of 60 who said yes, but for one
+    assert study.findings[0].facts["people counted"] == 59  # 60 people said yes, minus one

@@ -1,4 +1,4 @@
-"""The last bits of noisy answers."""
+"""Floating-point attack on the low-order bits of noisy answers."""
 
 from collections.abc import Callable
 from fractions import Fraction

@@ -29,45 +29,46 @@ def test_groups_are_of_people_who_are_alike(generator: np.random.Generator) -> N
     table = clinic(2000, generator)
     groups = grouped(table, ("birth", "sex", "area"), 5)
     spread = [np.ptp(table.column("birth")[groups == group]) for group in range(50)]
-    assert max(spread) <= 1  # in the order of birth, of which each year has some twenty
+    assert max(spread) <= 1  # sorted by birth year, about twenty people per year
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=50))
 def test_groups_are_told_and_guessed_as_by_hand(rows: list[tuple[int, int]]) -> None:
-    places = {group: place for place, group in enumerate(sorted({group for group, _ in rows}))}
-    groups = np.array([places[group] for group, _ in rows])
+    indexes = {group: index for index, group in enumerate(sorted({group for group, _ in rows}))}
+    groups = np.array([indexes[group] for group, _ in rows])
     values = np.array([value for _, value in rows])
     by_group = defaultdict(list)
     for group, value in rows:
         by_group[group].append(value)
     sure, guess = homogeneous(groups, values), commonest(groups, values)
-    for place, (group, _) in enumerate(rows):
-        assert sure[place] == (len(set(by_group[group])) == 1)
-        assert Counter(by_group[group])[int(guess[place])] == max(Counter(by_group[group]).values())
+    for index, (group, _) in enumerate(rows):
+        assert sure[index] == (len(set(by_group[group])) == 1)
+        assert Counter(by_group[group])[int(guess[index])] == max(Counter(by_group[group]).values())
 
 
 @pytest.mark.row(93)
 def test_k_anonymity_and_hidden_counts_leak_by_what_they_choose_to_show(run: Run) -> None:
-    """The table is made up from a seed. hubbub's shares are above their ceilings by luck with a chance below 1e-7."""
+    """The simulated table is seeded. hubbub's scores exceed their ceilings by chance with probability below 1e-7."""
     study = run("homogeneity", k="3")
-    told, coin, known, gaps, *ours = study.findings
-    assert told.score.share > told.score.chance
-    sure = float(told.facts["revealed with certainty"])
+    secret, coin, known, gaps, *ours = study.findings
+    assert secret.score.share > secret.score.chance
+    sure = float(secret.facts["revealed with certainty"])
     assert study.words[0] == (
         f"A 3-anonymous release of clinic reveals diagnosis with certainty for {percent(sure)} of the rows, because all"
         " rows of their group have the same value."
     )
-    assert coin.facts["revealed with certainty"] == pytest.approx(
-        0.25, abs=0.06
-    )  # three coins alike: 2·2⁻³; 6 deviations
-    assert coin.score.share == pytest.approx(0.75, abs=0.06)  # the majority of three holds one's own coin in 3 of 4
+    # three equal coins: 2·2⁻³; 6 deviations
+    assert coin.facts["revealed with certainty"] == pytest.approx(0.25, abs=0.06)
+    assert coin.score.share == pytest.approx(
+        0.75, abs=0.06
+    )  # the majority of three contains one's own coin in 3 of 4 cases
     assert known.score.share == gaps.score.share == 1.0
     assert all(each.held for each in ours)
 
 
 @pytest.mark.row(93)
 def test_the_loss_of_a_hidden_count_is_infinite() -> None:
-    """Neighbors have outputs that the other cannot have: what is shown for k is never shown for k − 1."""
+    """Neighbors have disjoint outputs: a count of k is shown, a count of k − 1 never is."""
     assert suppressed(np.array([4, 5, 6, 0]), 5).tolist() == [-1, 5, 6, -1]
     assert not set(suppressed(np.array([4]), 5).tolist()) & set(suppressed(np.array([5]), 5).tolist())
 

@@ -1,4 +1,4 @@
-"""Who is alone in a table."""
+"""Linkage attack and uniqueness of rows."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def test_uniqueness_counts_what_a_count_by_hand_counts(rows: list[tuple[int, int
 
 
 @pytest.mark.row(73)
-@pytest.mark.skipif(not ACS.exists(), reason="needs the ACS excerpt, which is no part of the project")
+@pytest.mark.skipif(not ACS.exists(), reason="needs the ACS excerpt, which is not part of the project")
 def test_half_of_real_people_are_alone_in_six_columns_and_almost_all_in_all() -> None:
     table = read(ACS)
     known = ("PUMA", "AGEP", "SEX", "RAC1P", "MSP", "EDU")
@@ -40,20 +40,20 @@ def test_half_of_real_people_are_alone_in_six_columns_and_almost_all_in_all() ->
 
 @pytest.mark.row(73)
 def test_a_table_without_names_gives_secrets_to_who_knows_a_few_columns(run: Run) -> None:
-    """The table is made up from a seed. hubbub's shares are above their ceilings by luck with a chance below 1e-7."""
+    """The simulated table is seeded. hubbub's scores exceed their ceilings by chance with probability below 1e-7."""
     study = run("linkage", quasi="birth,sex,area")
     by_name = {each.target: each for each in study.findings}
-    alone = by_name["names removed; known: birth, sex, area"]
-    assert int(alone.facts["unique rows"]) / int(alone.facts["rows"]) > 0.7
-    assert alone.score.share > 0.9
+    unique = by_name["names removed; known: birth, sex, area"]
+    assert int(unique.facts["unique rows"]) / int(unique.facts["rows"]) > 0.7
+    assert unique.score.share > 0.9
     assert by_name["names removed; known: birth"].score.share < 0.65
     coarse = by_name["names removed, numbers in tens; all columns known"]
-    assert 0.5 < coarse.score.low < coarse.score.share < alone.score.low
+    assert 0.5 < coarse.score.low < coarse.score.share < unique.score.low
     assert all(each.held for each in study.findings)
-    share = int(alone.facts["unique rows"]) / int(alone.facts["rows"])
+    share = int(unique.facts["unique rows"]) / int(unique.facts["rows"])
     assert study.words[0].startswith(f"{percent(share)} of the 2,000 rows are unique in birth, sex and area:")
-    told = int(coarse.facts["unique rows"]) / int(coarse.facts["rows"])
-    assert f"With numbers rounded to tens, {percent(told)} are unique." in study.words
+    coarse_share = int(coarse.facts["unique rows"]) / int(coarse.facts["rows"])
+    assert f"With numbers rounded to tens, {percent(coarse_share)} are unique." in study.words
 
 
 def test_who_is_alone_is_read_off_and_who_is_not_is_guessed_by_the_majority() -> None:

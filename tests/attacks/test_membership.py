@@ -1,4 +1,4 @@
-"""Membership in published sums."""
+"""Membership inference from published sums."""
 
 from fractions import Fraction
 
@@ -24,18 +24,18 @@ def test_exact_sums_lean_towards_who_is_in_them() -> None:
 
 
 def test_membership_is_seen_in_exact_and_rounded_sums_and_not_in_ours() -> None:
-    """Naive targets are seeded; `held` alarms falsely once in a million."""
-    found = membership.study(
+    """Naive targets are seeded; `held` has a false-alarm rate of one in a million."""
+    result = membership.study(
         None, epsilons=[F(1, 10), F(4)], generator=np.random.default_rng(2), people=16, traits=150, groups=6
     )
-    exact, rounded, *ours = found.findings
+    exact, rounded, *ours = result.findings
     assert exact.score.share > 0.9
     assert rounded.score.share > 0.8
     assert [each.epsilon for each in ours] == [F(1, 10), F(4)]
     for each in ours:
         assert each.held
         assert each.score.trials == 96
-        # all noise is there: 150 sums share ε, so each is off by 150/ε on average
+        # the noise is complete: 150 sums share ε, so each has a mean error of 150/ε
         assert float(each.facts["error"]) == pytest.approx(150 / float(each.epsilon or 1), rel=0.25)
 
 
@@ -44,8 +44,8 @@ def test_noise_for_one_sum_alone_is_caught() -> None:
     generator = np.random.default_rng(3)
     rows, common = simulate_people(32, 300, generator)
     inside = list(generator.integers(0, 2, (8, 32)))
-    told = [rows.T @ each + generator.laplace(0, 1, 300) for each in inside]
-    assert not membership._finding("planted", F(1), told, inside, rows, common).held
+    answers = [rows.T @ each + generator.laplace(0, 1, 300) for each in inside]
+    assert not membership._finding("planted", F(1), answers, inside, rows, common).held
 
 
 def test_a_table_of_ones_own_becomes_traits() -> None:
@@ -56,7 +56,7 @@ def test_a_table_of_ones_own_becomes_traits() -> None:
     rows, common = indicators(mine, 50, generator)
     assert rows.shape == (50, 12)
     assert common[-2:].sum() == pytest.approx(1)
-    found = membership.study(mine, epsilons=[F(1)], generator=generator, people=50, groups=2)
-    assert found.findings[0].facts["sums"] == 12
+    result = membership.study(mine, epsilons=[F(1)], generator=generator, people=50, groups=2)
+    assert result.findings[0].facts["sums"] == 12
     with pytest.raises(AttackError, match="too few"):
         indicators(mine, 400, generator)

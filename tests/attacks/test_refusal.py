@@ -1,4 +1,4 @@
-"""A refusal is an answer, unless the question alone decides it."""
+"""Refusal attack: a refusal discloses information unless it depends only on the query."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,9 +14,9 @@ Run = Callable[..., AttackStudy]
 
 
 def fixed(values: tuple[int, int, int]) -> bool:
-    """Whether the largest of all and of the first two fix somebody's value, by trying all triples that fit."""
+    """Whether the largest of all and of the first two determine a value, by trying all triples that fit."""
     fit = [each for each in permutations(range(5), 3) if max(each) == max(values) and max(each[:2]) == max(values[:2])]
-    return any(len({each[place] for each in fit}) == 1 for place in range(3))
+    return any(len({each[index] for each in fit}) == 1 for index in range(3))
 
 
 def test_the_auditor_refuses_just_what_would_fix_a_value() -> None:
@@ -32,14 +32,14 @@ def test_the_auditor_refuses_just_what_would_fix_a_value() -> None:
 
 @pytest.mark.row(69)
 def test_a_refusal_that_depends_on_the_data_tells_it(run: Run) -> None:
-    """hubbub's share is above its ceiling by luck with a chance below 1e-8."""
+    """hubbub's score exceeds its ceiling by chance with probability below 1e-8."""
     study = run("refusal", trials=200, epsilons=("1", "3"))
-    naive, foretold, *ours = study.findings
+    naive, simulatable, *ours = study.findings
     assert naive.score.share == 1.0
     assert naive.facts["salaries known exactly"] == round(float(naive.facts["refused"]) * 200)
-    assert foretold.facts["refused"] == 1.0
-    assert foretold.facts["salaries known exactly"] == 0
-    assert abs(foretold.score.share - 0.5) < 0.21  # it says nothing: six deviations of 200 coins
+    assert simulatable.facts["refused"] == 1.0
+    assert simulatable.facts["salaries known exactly"] == 0
+    assert abs(simulatable.score.share - 0.5) < 0.21  # it reveals nothing: six deviations of 200 coins
     assert all(finding.held for finding in ours)
     assert [finding.facts for finding in ours[::2]] == [{"same refusals on both datasets": "yes"}] * 2
 

@@ -1,4 +1,4 @@
-"""Reports of studies: what is drawn is what was found, whatever words a study holds, and a PDF is one."""
+"""Reports of studies as HTML, SVG, JSON and PDF, including hostile text."""
 
 import json
 import re
@@ -21,7 +21,9 @@ EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
 HOSTILE = "<script>alert(1)</script>\"'&=cmd|' /C calc'!A0 $\\frac{1}{0}$ {{ 7 * 7 }} \u202e 漢字"
 
 
-def made(*, right: tuple[int, ...] = (260, 350, 470), chance: float = 0.5, words: str = "plain") -> AttackStudy:
+def example_study(
+    *, right: tuple[int, ...] = (260, 350, 470), chance: float = 0.5, words: str = "plain"
+) -> AttackStudy:
     bare = [
         AttackFinding("unprotected", None, Score(500, 500, chance), None, {"answers": 2}),
         AttackFinding(f"rounded {words}", None, Score(430, 500, chance), None),
@@ -39,7 +41,7 @@ def share(y: float) -> float:
 
 
 def test_every_finding_is_drawn_at_its_share_with_its_interval() -> None:
-    study = made()
+    study = example_study()
     marks = [each for each in tree(plot(study)).iter("g") if (each.get("class") or "").startswith("tone-")]
     assert len(marks) == len(study.findings)
     for mark, finding in zip(marks, study.findings, strict=True):
@@ -53,49 +55,49 @@ def test_every_finding_is_drawn_at_its_share_with_its_interval() -> None:
 
 
 def test_places_across_rise_with_epsilon_and_end_before_those_without_a_promise() -> None:
-    study = made()
+    study = example_study()
     marks = [each for each in tree(plot(study)).iter("g") if each.get("class")]
-    places = [float((mark.findall("svg")[0].get("x") or "").strip("%")) for mark in marks]
-    bare, kept = places[:2], places[2:]
+    positions = [float((mark.findall("svg")[0].get("x") or "").strip("%")) for mark in marks]
+    bare, kept = positions[:2], positions[2:]
     assert kept == sorted(kept)
     assert max(kept) < min(bare)
-    assert all(0 < place < 100 for place in places)
-    # ε is drawn by its logarithm: 0.1 to 1 is as far as 1 to 10
+    assert all(0 < x < 100 for x in positions)
+    # ε has a logarithmic scale: 0.1 to 1 is as wide as 1 to 10
     assert (kept[1] - kept[0]) / (kept[2] - kept[0]) == pytest.approx(0.677, abs=0.003)
 
 
 def test_the_ceiling_is_the_curve_of_one_bit() -> None:
-    drawn = [each for each in tree(plot(made())).iter("line") if each.get("class") == "ceiling"]
+    drawn = [each for each in tree(plot(example_study())).iter("line") if each.get("class") == "ceiling"]
     curve = drawn[:-1]  # the last one is in the legend
     assert len(curve) == 40
-    points = next(each for each in series(made()) if each.guaranteed).ceiling
+    points = next(each for each in series(example_study()) if each.guaranteed).ceiling
     for line, (epsilon, most) in zip(curve, points[:-1], strict=True):
         assert most == pytest.approx(float(ceiling(Fraction(epsilon))))
         assert share(float(line.get("y1", ""))) == pytest.approx(most, abs=0.001)
 
 
 def test_a_ceiling_of_another_distribution_is_joined_by_straight_lines() -> None:
-    study = made()
+    study = example_study()
     kept = tuple(replace(each, ceiling=0.9) if each.ceiling else each for each in study.findings)
     points = next(each for each in series(replace(study, findings=kept)) if each.guaranteed).ceiling
     assert [most for _, most in points] == [0.9, 0.9, 0.9]
 
 
 def test_chance_is_drawn() -> None:
-    (line, _) = [each for each in tree(plot(made(chance=0.25))).iter("line") if each.get("class") == "chance"]
+    (line, _) = [each for each in tree(plot(example_study(chance=0.25))).iter("line") if each.get("class") == "chance"]
     assert share(float(line.get("y1", ""))) == pytest.approx(0.25, abs=0.001)
 
 
 @pytest.mark.parametrize("kept", [slice(0, 2), slice(2, 3), slice(2, 5), slice(0, 1)])
 def test_any_part_of_a_study_can_be_drawn(kept: slice) -> None:
-    study = made()
+    study = example_study()
     part = replace(study, findings=study.findings[kept])
     assert len([each for each in tree(plot(part)).iter("g") if each.get("class")]) == len(part.findings)
     assert report.FORMS["pdf"][1](part, report.ReportContext()).startswith(b"%PDF-")
 
 
 def test_drawings_have_no_style_and_no_script() -> None:
-    for svg in (plot(made(words=HOSTILE)), plot(made(), alone=True)):
+    for svg in (plot(example_study(words=HOSTILE)), plot(example_study(), alone=True)):
         assert "style=" not in svg
         tags = {each.tag for each in tree(svg).iter()}
         assert tags <= {"svg", "g", "line", "path", "text", "title", "rect"}
@@ -103,7 +105,7 @@ def test_drawings_have_no_style_and_no_script() -> None:
 
 def on_hubbub(right: int) -> AttackStudy:
     return replace(
-        made(), findings=(AttackFinding("hubbub", EPSILONS[0], Score(right, 5000, 0.5), ceiling(EPSILONS[0])),)
+        example_study(), findings=(AttackFinding("hubbub", EPSILONS[0], Score(right, 5000, 0.5), ceiling(EPSILONS[0])),)
     )
 
 
@@ -117,7 +119,7 @@ def on_hubbub(right: int) -> AttackStudy:
     ],
 )
 def test_a_broken_promise_is_told_and_only_where_luck_cannot_be(right: int, words: str) -> None:
-    """52.5 % of 5000 is 2625. By luck, an attack at the ceiling has 2720 once in 250 runs, and 2900 in 10^15."""
+    """52.5% of 5000 is 2625. An attack at the ceiling has 2720 by chance once in 250 runs, and 2900 once in 10^15."""
     study = on_hubbub(right)
     assert report.row(study.findings[0])[-1].startswith(words)
     assert (report.exceeding_findings(study) != ()) == (right == 2900)
@@ -125,20 +127,23 @@ def test_a_broken_promise_is_told_and_only_where_luck_cannot_be(right: int, word
 
 
 def test_the_gist_says_the_figures() -> None:
-    assert report.summarize(made()) == (
+    assert report.summarize(example_study()) == (
         "Without a guarantee, 86.0% to 100% of the guesses are correct; with one, at most 52.0% at ε = 0.1 and 94.0% "
         "at ε = 3: within the guarantee; blind guessing achieves 50.0%."
     )
-    kept = replace(made(), findings=made().findings[2:3])
+    kept = replace(example_study(), findings=example_study().findings[2:3])
     assert report.summarize(kept).startswith("With a guarantee, at most 52.0% at ε = 0.1: within the guarantee")
-    bare = replace(made(), findings=made().findings[:1])
+    bare = replace(example_study(), findings=example_study().findings[:1])
     assert report.summarize(bare) == (
         "Without a guarantee, 100% of the guesses are correct; blind guessing achieves 50.0%."
     )
-    # who promises an ε for each answer and keeps no accounts promises nothing
-    loose = replace(made(), findings=(replace(made().findings[0], epsilon=Fraction(1, 10)), *made().findings[2:]))
+    # an ε per answer without accounting is not a guarantee
+    loose = replace(
+        example_study(),
+        findings=(replace(example_study().findings[0], epsilon=Fraction(1, 10)), *example_study().findings[2:]),
+    )
     assert report.summarize(loose).startswith("Without a guarantee, 100% of the guesses are correct; with one")
-    assert "MORE THAN THE GUARANTEE ALLOWS" in report.summarize(made(right=(400, 400, 400)))
+    assert "MORE THAN THE GUARANTEE ALLOWS" in report.summarize(example_study(right=(400, 400, 400)))
 
 
 class Tags(HTMLParser):
@@ -158,7 +163,7 @@ class Tags(HTMLParser):
 
 
 def test_a_page_stands_by_itself_and_runs_nothing() -> None:
-    page = report.page(made(words=HOSTILE), report.ReportContext(terms={"Table": HOSTILE}))
+    page = report.page(example_study(words=HOSTILE), report.ReportContext(terms={"Table": HOSTILE}))
     seen = Tags(page)
     assert not {tag for tag, _ in seen.tags} & {"script", "link", "img", "iframe", "object", "form", "a", "base"}
     for _, attributes in seen.tags:
@@ -169,7 +174,7 @@ def test_a_page_stands_by_itself_and_runs_nothing() -> None:
 
 
 def test_a_page_says_all_figures() -> None:
-    study = made()
+    study = example_study()
     page = "".join(Tags(report.page(study)).words)
     for finding in study.findings:
         for cell in report.row(finding):
@@ -183,8 +188,8 @@ _STRING = rb"\((?:\\.|[^\\()])*\)"
 
 
 def text_of(pdf: bytes) -> str:
-    """Read the text of a PDF of matplotlib's: two bytes a letter, in strings that are moved closer together."""
-    found = []
+    """Read the text of a PDF by matplotlib: two bytes per letter, in kerned strings."""
+    texts = []
     for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
         try:
             content = zlib.decompress(stream)
@@ -192,8 +197,8 @@ def text_of(pdf: bytes) -> str:
             continue
         for block in re.findall(rb"\bBT\b(.*?)\bET\b", content, re.DOTALL):
             parts = b"".join(each[1:-1] for each in re.findall(_STRING, block, re.DOTALL))
-            found.append(re.sub(rb"\\(.)", rb"\1", parts).decode("utf-16-be", "replace"))
-    return "\n".join(found)
+            texts.append(re.sub(rb"\\(.)", rb"\1", parts).decode("utf-16-be", "replace"))
+    return "\n".join(texts)
 
 
 WORDS = (
@@ -213,7 +218,7 @@ WORDS = (
 
 def test_a_pdf_has_pages_with_text() -> None:
     at = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
-    many = made()
+    many = example_study()
     long = replace(many, findings=many.findings * 20, words=many.words * 5)
     pdf = report.FORMS["pdf"][1](long, report.ReportContext(at, {"Table": "made up"}))
     assert pdf.startswith(b"%PDF-")
@@ -225,8 +230,8 @@ def test_a_pdf_has_pages_with_text() -> None:
 
 
 def test_a_pdf_takes_no_text_for_a_formula_and_asks_for_no_font() -> None:
-    """Warnings are errors here: a letter that the font lacks, or a broken formula, would raise."""
-    pdf = report.FORMS["pdf"][1](made(words=HOSTILE), report.ReportContext(terms={HOSTILE: HOSTILE}))
+    """Warnings are errors here: a missing glyph or a broken formula would raise."""
+    pdf = report.FORMS["pdf"][1](example_study(words=HOSTILE), report.ReportContext(terms={HOSTILE: HOSTILE}))
     text = text_of(pdf)
     assert r"$\frac{1}{0}$" in text
     assert "??" in text
@@ -234,7 +239,7 @@ def test_a_pdf_takes_no_text_for_a_formula_and_asks_for_no_font() -> None:
 
 
 def test_a_report_is_written_in_the_form_of_its_name(tmp_path: Path) -> None:
-    study = made()
+    study = example_study()
     for form in report.FORMS:
         report.write(study, tmp_path / f"out.{form}")
     assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")

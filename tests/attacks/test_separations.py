@@ -1,4 +1,4 @@
-"""Published views against private answers: exact statistical differences over parities."""
+"""Separation of published views and private answers: exact statistical differences over parities."""
 
 from itertools import product
 from math import exp, sinh, sqrt, tanh
@@ -77,9 +77,9 @@ def test_written_out_response_is_the_distribution_of_the_mechanism() -> None:
 def test_fast_differences_are_those_of_the_definition() -> None:
     generator = np.random.default_rng(1)
     distribution = generator.dirichlet(np.ones(5), 8)
-    found = differences(distribution)
+    values = differences(distribution)
     for parity in range(1, 8):
-        assert found[parity] == pytest.approx(by_hand(distribution, [(parity, 0)]))
+        assert values[parity] == pytest.approx(by_hand(distribution, [(parity, 0)]))
     joint = generator.dirichlet(np.ones(7), 64)
     both = joint_differences(joint, 2)
     for first, second in product(range(1, 8), repeat=2):
@@ -96,7 +96,7 @@ def test_a_noisy_histogram_tells_what_enumeration_finds() -> None:
         assert histogram_difference(bits, people, 1.0) == pytest.approx(
             joint_differences(distribution, people)[(1,) * people]
         )
-    # clamping lost nothing: a wide window of the real mechanism, one cell a value, one person
+    # clamping loses nothing: compare a wide window of the real mechanism, one cell per value, one person
     wide = Laplace.from_epsilon(sensitivity=2, epsilon=1)
     distributions = [wide.distribution(count, window=(-40, 40)) for count in (0, 1)]
     one = np.array([[float(distributions[count].mass[z][0]) for z in range(-40, 41)] for count in (0, 1)])
@@ -169,7 +169,7 @@ def test_the_mean_difference_is_within_the_bound(epsilon: float) -> None:
 
 
 def test_a_view_that_is_not_private_breaks_the_bound() -> None:
-    """The planted error: each person's value in the open."""
+    """The planted error: each person's value is published."""
     assert differences(np.eye(16))[1:].mean() > bounds.view_bound(4, 1.0, 1.0)
 
 
@@ -177,21 +177,21 @@ def test_a_view_that_is_not_private_breaks_the_bound() -> None:
 def test_lemma_2_holds_corrected_and_fails_as_printed() -> None:
     for bits, epsilon, failing in product((3, 6, 8), (0.5, 1.0), (0.3, 0.1, 1e-3, 1e-9)):
         for distribution in (response(bits, epsilon), bitwise(bits, epsilon), one_parity(bits, epsilon, 5)):
-            found = differences(distribution)[1:]
-            assert (found > bounds.corrected(bits, epsilon, failing)).mean() <= failing
-            assert (found > bounds.view_bound(bits, epsilon, failing)).mean() <= failing
-    # as printed, with α below one parity's share: one parity is told by tanh(ε/2), and no parity may be
-    told = differences(one_parity(8, 1.0, 5))[1:]
-    assert told.max() == pytest.approx(tanh(0.5))
+            values = differences(distribution)[1:]
+            assert (values > bounds.corrected(bits, epsilon, failing)).mean() <= failing
+            assert (values > bounds.view_bound(bits, epsilon, failing)).mean() <= failing
+    # as printed, with α below one parity's share: one parity has difference tanh(ε/2), although none may
+    single = differences(one_parity(8, 1.0, 5))[1:]
+    assert single.max() == pytest.approx(tanh(0.5))
     failing = 1 / 10_000
-    assert (told > bounds.printed(8, 1.0, failing)).mean() > failing
+    assert (single > bounds.printed(8, 1.0, failing)).mean() > failing
     # and for all parities at once, by plain randomized response
     assert (differences(response(6, 1.0))[1:] > bounds.printed(6, 1.0, 1e-9)).all()
 
 
 @pytest.mark.row(64)
 def test_goodness_on_one_side_is_not_enough() -> None:
-    """Lemma 2 calls z δ-good if p̂ − p ≤ δp. With δ = 0 and 99 % of z good, the difference can be .99; not ≤ 2·.01."""
+    """Lemma 2 calls z δ-good if p̂ − p ≤ δp. With δ = 0 and 99% of z good, the difference can be .99; not ≤ 2·.01."""
     distribution, estimate = np.array([0.01, *[0.11] * 9]), np.array([1.0, *[0.0] * 9])
     good = estimate - distribution <= 0
     assert distribution[good].sum() == pytest.approx(0.99)
@@ -204,10 +204,10 @@ def test_goodness_on_one_side_is_not_enough() -> None:
 def test_two_thirds_of_all_functions_are_within_the_bound(epsilon: float) -> None:
     for bits, people in ((2, 2), (3, 2), (2, 3)):
         for distribution in schemes(bits, people, epsilon):
-            found = joint_differences(distribution, people)[(slice(1, None),) * people]
-            assert found.mean() <= bounds.published_bound(bits, people, epsilon, 1.0)
-            assert (found <= bounds.published_bound(bits, people, epsilon)).mean() >= 2 / 3
-            assert (found <= bounds.theorem_3(bits, people, epsilon)).mean() >= 2 / 3
+            values = joint_differences(distribution, people)[(slice(1, None),) * people]
+            assert values.mean() <= bounds.published_bound(bits, people, epsilon, 1.0)
+            assert (values <= bounds.published_bound(bits, people, epsilon)).mean() >= 2 / 3
+            assert (values <= bounds.theorem_3(bits, people, epsilon)).mean() >= 2 / 3
 
 
 @pytest.mark.row(63)
@@ -219,19 +219,19 @@ def test_sharper_than_theorem_3_wherever_that_says_anything() -> None:
 
 @pytest.mark.row(63)
 def test_the_table_has_published_views_beside_the_private_answer() -> None:
-    found = {(row.bits, row.people): row for row in table.rows(epsilon=1)}
-    assert set(found) == set(product(table.BITS, (1, 100, 10_000)))
-    for row in found.values():
+    by_size = {(row.bits, row.people): row for row in table.rows(epsilon=1)}
+    assert set(by_size) == set(product(table.BITS, (1, 100, 10_000)))
+    for row in by_size.values():
         assert row.response <= row.bound
         assert row.error == pytest.approx(0.851, abs=1e-3)
-    assert found[20, 10_000].response < 2e-4
-    assert found[20, 10_000].asked > 0.999
-    assert found[6, 1].needed == 665
-    assert (found[6, 1].histogram or 0) > found[6, 1].response
-    assert found[20, 1].histogram is None
-    said = " ".join(table.sentences(epsilon=1))
-    assert "665 people" in said
-    assert "0.851" in said
+    assert by_size[20, 10_000].response < 2e-4
+    assert by_size[20, 10_000].asked > 0.999
+    assert by_size[6, 1].needed == 665
+    assert (by_size[6, 1].histogram or 0) > by_size[6, 1].response
+    assert by_size[20, 1].histogram is None
+    text = " ".join(table.sentences(epsilon=1))
+    assert "665 people" in text
+    assert "0.851" in text
 
 
 def test_plots_have_a_curve_for_each_scheme() -> None:

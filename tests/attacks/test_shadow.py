@@ -38,25 +38,25 @@ def test_two_kinds_of_tables_are_learned_apart() -> None:
 
 @pytest.mark.parametrize("release", ["mwem", "counts"])
 def test_a_person_is_seen_in_naive_synthetic_rows_and_not_in_ours(release: str) -> None:
-    """Naive targets are seeded; `held` alarms falsely once in a million."""
-    found = shadow.study(
+    """Naive targets are seeded; `held` has a false-alarm rate of one in a million."""
+    result = shadow.study(
         None, epsilons=[F(1, 2)], generator=np.random.default_rng(2), release=release, shadows=20, trials=30, people=30
     )
-    open_rows, drawn, ours = found.findings
-    assert open_rows.score.share == 1
-    assert drawn.score.share > 0.7
+    original, resampled, ours = result.findings
+    assert original.score.share == 1
+    assert resampled.score.share > 0.7
     assert ours.held
     assert ours.epsilon == F(1, 2)
-    assert "30" in found.words[0]
+    assert "30" in result.words[0]
 
 
 def test_noise_that_is_too_small_is_caught() -> None:
-    """The planted error: cells counted with ε = 8 while ε = 1/2 is promised."""
+    """The planted error: cells counted at ε = 8 although the guarantee is ε = 1/2."""
     generator = np.random.default_rng(3)
     sides = generator.random(400) < 0.5
     counts = np.rint(sides + generator.laplace(0, 1 / 8, 400))
-    found = np.stack([counts, generator.normal(size=400)], axis=1)
-    guess = learned(found[:100], sides[:100])(found[100:])
+    samples = np.stack([counts, generator.normal(size=400)], axis=1)
+    guess = learned(samples[:100], sides[:100])(samples[100:])
     assert not AttackFinding("planted", F(1, 2), score_guesses(guess, sides[100:]), ceiling(F(1, 2))).held
 
 
@@ -65,8 +65,8 @@ def test_a_table_of_ones_own_is_coded() -> None:
     mine = AttackTable(
         "mine", {"a": generator.integers(0, 20, 90), "b": generator.choice(["x", "y"], 90).astype(object)}
     )
-    found = shadow.study(mine, epsilons=[F(1)], generator=generator, people=40, release="counts", shadows=10, trials=4)
-    assert found.findings[-1].score.trials == 4
+    result = shadow.study(mine, epsilons=[F(1)], generator=generator, people=40, release="counts", shadows=10, trials=4)
+    assert result.findings[-1].score.trials == 4
     with pytest.raises(AttackError, match="fewer than"):
         shadow.study(mine, epsilons=[F(1)], generator=generator, people=100)
     with pytest.raises(AttackError, match="Unknown release"):

@@ -1,4 +1,4 @@
-"""What holds for every study: it wins where nothing is promised, stays under the ceiling, and says what it found."""
+"""Properties of every study: it succeeds without a guarantee, stays below the ceiling, and reports its figures."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -15,7 +15,7 @@ from hubbub.noise.geometric import discrete_laplace
 
 Run = Callable[..., AttackStudy]
 
-#: How each is run here: the target that it must win on, and how few trials are enough for that.
+#: For each study: a target without a guarantee, the minimum success rate on it, and settings for few trials.
 STUDIES: dict[str, tuple[str, float, dict[str, object]]] = {
     "differencing": ("unprotected", 0.99, {"trials": 1000}),
     "averaging": ("fresh noise per answer, no accounting", 0.8, {"times": 3000, "trials": 100}),
@@ -31,9 +31,9 @@ STUDIES: dict[str, tuple[str, float, dict[str, object]]] = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_it_wins_where_nothing_is_promised_and_stays_under_the_ceiling(name: str, run: Run) -> None:
-    """At most 9 scores with a ceiling a study, each above it by luck with probability 1e-8: below 1e-7 in all.
+    """At most 9 scores per study have a ceiling; each exceeds it by chance with probability 1e-8: below 1e-7 in total.
 
-    The attacker's coins are seeded, so wins are the same again but for noise, whose shares are many deviations away.
+    The attacker is seeded, so only the noise varies, and the thresholds are many deviations away.
     """
     target, share, settings = STUDIES[name]
     study = run(name, **settings)
@@ -57,29 +57,26 @@ def test_it_wins_where_nothing_is_promised_and_stays_under_the_ceiling(name: str
 @pytest.mark.parametrize("name", STUDIES)
 def test_its_words_say_its_figures(name: str, run: Run) -> None:
     study = run(name, epsilons=("1/2", "2"), **STUDIES[name][2])
-    told = study.findings[-len(study.words) :] if name == "linkage" else study.findings
-    sentences = describe_findings(told)
-    shown = " ".join(study.words)
-    spoken = [each for each in sentences if each in study.words]
-    assert len(spoken) >= 2
+    described = study.findings[-len(study.words) :] if name == "linkage" else study.findings
+    assert len([each for each in describe_findings(described) if each in study.words]) >= 2
     for finding in study.findings:
         if not any(each.startswith(f"{finding.target}: ") for each in study.words):
-            assert name == "linkage"  # where every column has a finding, those before the last are told by uniqueness
+            assert name == "linkage"  # its findings before the last are described by uniqueness
             continue
-        told = [each for each in study.words if each.startswith(f"{finding.target}: ")]
-        (sentence,) = (each for each in told if "guesses are correct" in each)
+        group = [each for each in study.words if each.startswith(f"{finding.target}: ")]
+        (sentence,) = (each for each in group if "guesses are correct" in each)
         assert percent(finding.score.share) in sentence
         assert f"{finding.score.trials:,}" in sentence
         if finding.ceiling is not None and finding.epsilon is not None:
             assert percent(finding.ceiling) in sentence
             assert f"(ε = {brief(finding.epsilon)})" in sentence
-    assert "exceed the guarantee" not in shown
+    assert "exceed the guarantee" not in " ".join(study.words)
 
 
 def test_noise_that_is_too_weak_is_found_through_the_whole_product(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the noise that is charged for: the informed guess is then right in 95% where 73 % are allowed.
+    """With a third of the charged noise, the informed guess is correct in 95% where 73% are allowed.
 
-    Of 2,000 guesses so few would be right that it is missed with probability below 1e-6 (a binomial tail).
+    With 2,000 guesses, this is missed with probability below 1e-6 (a binomial tail).
     """
 
     def weak(*, scale: Fraction, count: int, source: object) -> object:
@@ -88,9 +85,9 @@ def test_noise_that_is_too_weak_is_found_through_the_whole_product(run: Run, mon
     monkeypatch.setattr("hubbub.mechanisms.laplace.discrete_laplace", weak)
     for name in ("differencing", "linkage", "homogeneity", "averaging"):
         study = run(name, epsilons=("1",), **({"times": 100, "trials": 2000} if name == "averaging" else {}))
-        found = [each for each in study.findings if not each.held]
-        assert found
-        assert all(each.target.startswith("hubbub") for each in found)
+        violations = [each for each in study.findings if not each.held]
+        assert violations
+        assert all(each.target.startswith("hubbub") for each in violations)
         assert any("exceed the guarantee" in sentence for sentence in study.words)
 
 
@@ -105,14 +102,14 @@ def test_every_attack_explains_itself_and_its_settings(name: str) -> None:
 
 
 def test_progress_rises_to_the_end(generator: np.random.Generator) -> None:
-    heard: list[tuple[float, str]] = []
+    reported: list[tuple[float, str]] = []
     find_attack("differencing").run(
-        epsilons=["1", 2], generator=generator, settings={"trials": "20"}, progress=lambda *said: heard.append(said)
+        epsilons=["1", 2], generator=generator, settings={"trials": "20"}, progress=lambda *step: reported.append(step)
     )
-    shares = [share for share, _ in heard]
+    shares = [share for share, _ in reported]
     assert shares == sorted(shares)
-    assert heard[-1] == (1.0, "done")
-    assert "hubbub at ε = 2" in {words for _, words in heard}
+    assert reported[-1] == (1.0, "done")
+    assert "hubbub at ε = 2" in {words for _, words in reported}
 
 
 @pytest.mark.parametrize(

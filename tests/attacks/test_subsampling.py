@@ -1,4 +1,4 @@
-"""The same question in other words."""
+"""Subsampling attack: the same query in other words."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def test_the_toy_gives_one_text_one_answer_and_another_text_another() -> None:
 
 
 def test_the_toy_samples_each_row_at_its_rate_and_rows_apart() -> None:
-    """20,000 wordings: shares of ½ and of pairs ¼ within 6 deviations; with 3 rows that is false below 1e-7."""
+    """20,000 wordings: shares of ½, and of ¼ for pairs, within 6 deviations: false alarm below 1e-7 with 3 rows."""
     texts = reworded("x", 20_000)
     seen = np.array([TOY.count(np.array([row], dtype=np.uint64), texts) > 0 for row in (1, 2, 77)])
     assert np.all(np.abs(seen.mean(axis=1) - 0.5) < 6 * 0.5 / 20_000**0.5)
@@ -32,14 +32,14 @@ def test_the_toy_samples_each_row_at_its_rate_and_rows_apart() -> None:
 
 @pytest.mark.row(72)
 def test_rewording_redraws_the_sample_until_the_truth_is_out(run: Run) -> None:
-    """The toy is seeded, so its figures are the same again; hubbub's is above its ceiling by luck below 1e-8."""
+    """The toy system is seeded; hubbub's score exceeds its ceiling by chance with probability below 1e-8."""
     study = run("subsampling", epsilons=("1",), trials=100)
     once, often, hubbub = study.findings
-    assert once.score.share < 0.75  # one wording says little: so the toy seems to protect
+    assert once.score.share < 0.75  # one wording reveals little, so the toy system seems to protect
     assert often.score.share > 0.95
     assert often.score.low > once.score.high
     assert hubbub.held
-    assert hubbub.facts["charged of 12 sent"] == 12  # each wording that is new is paid for
+    assert hubbub.facts["charged of 12 sent"] == 12  # each new wording is charged
     assert hubbub.facts["wordings"] == often.facts["wordings"]
 
 
@@ -48,7 +48,7 @@ def test_all_wordings_mean_the_same(run: Run) -> None:
     assert len(set(texts)) == 30
     import duckdb
 
-    with duckdb.connect() as made:
-        made.execute("CREATE TABLE people AS SELECT * FROM (VALUES ('asthma'), ('none'), (NULL)) t(diagnosis)")
-        found = {made.execute(f"SELECT count(*) FROM people WHERE {text}").fetchall()[0] for text in texts}
-    assert found == {(1,)}
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE people AS SELECT * FROM (VALUES ('asthma'), ('none'), (NULL)) t(diagnosis)")
+        counts = {connection.execute(f"SELECT count(*) FROM people WHERE {text}").fetchall()[0] for text in texts}
+    assert counts == {(1,)}

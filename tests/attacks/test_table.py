@@ -1,4 +1,4 @@
-"""Tables to attack, read as the product reads its sources."""
+"""Tables to attack, read by hubbub's engine."""
 
 from itertools import product
 from pathlib import Path
@@ -21,15 +21,15 @@ def test_a_csv_file_is_read_with_numbers_where_all_reads_as_numbers(tmp_path: Pa
     assert table.columns["age"].dtype == np.int64
     assert table.columns["pay"][0] == 1.5
     assert np.isnan(table.columns["pay"][1])
-    assert table.columns["zip"].tolist() == ["02138", "2138"]  # two codes, though one number
+    assert table.columns["zip"].tolist() == ["02138", "2138"]  # two codes, although the number is the same
     assert table.columns["name"].tolist() == ["Ann", "B, o\nb"]
     assert table.columns["none"].tolist() == ["", ""]
 
 
 def test_a_parquet_file_keeps_its_types(tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
-    with duckdb.connect() as made:
-        made.execute(
+    with duckdb.connect() as connection:
+        connection.execute(
             f"COPY (SELECT i, i / 2 AS half, i > 1 AS large, 'w' || i AS word, DATE '2020-01-01' + i::INTEGER AS day,"
             f" CASE WHEN i > 0 THEN i END AS gap FROM range(3) t(i)) TO '{path}'"
         )

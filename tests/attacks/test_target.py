@@ -1,4 +1,4 @@
-"""The target is the real product: it charges, keeps a ledger, refuses, and is gone afterwards."""
+"""The target is a real hubbub: it charges, keeps a ledger, refuses, and is deleted afterwards."""
 
 import tempfile
 from fractions import Fraction
@@ -46,7 +46,7 @@ def test_nothing_is_left_behind(people: AttackTable, monkeypatch: pytest.MonkeyP
 
 
 def test_the_noise_of_the_receipt_is_the_noise_of_the_answers(people: AttackTable) -> None:
-    """Of 80 fresh answers at ε = ½, how many are exact is binomial; outside this interval is below 1e-6."""
+    """Of 80 fresh answers at ε = ½, the number of exact ones is binomial: false alarm below 1e-6."""
     true = int(np.count_nonzero(people.column("sex") == "male"))
     with open_protected(people, epsilon=Fraction(100)) as session:
         releases = [count(session, "sex = 'male'", epsilon=Fraction(1, 2), key=str(k)) for k in range(80)]
@@ -72,7 +72,7 @@ def test_gaussian_noise_is_known_for_what_it_is(people: AttackTable) -> None:
 def test_a_release_of_several_noises_is_no_single_mechanism(people: AttackTable) -> None:
     with open_protected(people, epsilon=Fraction(1)) as session:
         both = session.query("SELECT AVG(birth) AS mean FROM people", epsilon=Fraction(1))
-    with pytest.raises(ValueError, match="not drawn by one additive mechanism"):
+    with pytest.raises(ValueError, match="does not use exactly one additive mechanism"):
         mechanism(both)
 
 
@@ -88,7 +88,7 @@ def test_conditions_find_the_rows_they_are_written_for() -> None:
     )
     with open_protected(odd, epsilon=Fraction(10**6)) as session:
         for name, values in odd.columns.items():
-            for place, value in enumerate(values):
+            for index, value in enumerate(values):
                 same = sum(other == value or (other != other and value != value) for other in values)
-                found = count(session, condition(name, value), epsilon=Fraction(1000), key=f"{name} {place}")
-                assert number(found) == same  # at ε = 1000 there is no noise to speak of
+                release = count(session, condition(name, value), epsilon=Fraction(1000), key=f"{name} {index}")
+                assert number(release) == same  # at ε = 1000 the noise is practically 0

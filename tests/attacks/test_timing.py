@@ -1,4 +1,4 @@
-"""What the clock tells. No speed is asserted here: the clock that counts steps is exact, and the other is only run."""
+"""Timing attack. No speed is asserted: the clock that counts steps is exact, and the other clock is only run."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -17,7 +17,7 @@ Run = Callable[..., AttackStudy]
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(5)])
 def test_hubbubs_noise_takes_the_same_words_whatever_it_is(epsilon: Fraction) -> None:
-    """Every draw of 2,000; but for one in 2⁶⁴ that is decided by a further word."""
+    """All 2,000 samples, except one in 2⁶⁴ that needs another word."""
     sampler = Exact(Laplace.from_epsilon(sensitivity=1, epsilon=epsilon), system())
     work = []
     for _ in range(2000):
@@ -29,13 +29,13 @@ def test_hubbubs_noise_takes_the_same_words_whatever_it_is(epsilon: Fraction) ->
 
 
 def test_the_naive_sampler_has_the_right_law_and_the_wrong_time() -> None:
-    """Exact zeros among 5,000 draws at ε = 1 are binomial of (1−q)/(1+q); outside of this is below 1e-6."""
+    """The number of zeros among 5,000 samples at ε = 1 is binomial with (1−q)/(1+q): false alarm below 1e-6."""
     sampler = Stepwise(Fraction(1))
     noise, work = np.empty(5000, dtype=np.int64), np.empty(5000)
-    for place in range(5000):
+    for index in range(5000):
         before = sampler.steps
-        noise[place] = sampler.sample(0)
-        work[place] = sampler.steps - before
+        noise[index] = sampler.sample(0)
+        work[index] = sampler.steps - before
     assert np.array_equal(work, np.abs(noise) + 1)
     q = np.exp(-1.0)
     low, high = binomial.interval(int(np.count_nonzero(noise == 0)), 5000, 1 - 1e-7)

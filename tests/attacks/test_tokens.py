@@ -1,4 +1,4 @@
-"""Words behind hashes."""
+"""Token attack: recovery of hashed words."""
 
 from collections.abc import Callable
 
@@ -15,10 +15,10 @@ LINES = [["a", "b", "a"], ["a", "c"], ["b"]]
 
 
 def test_tokens_and_neighbors_are_counted_within_lines() -> None:
-    found = statistics(LINES, 3)
-    assert found.tokens == ("a", "b", "c")
-    assert found.shares.tolist() == [3 / 6, 2 / 6, 1 / 6]
-    pairs = {(found.tokens[i], found.tokens[j]): found.pairs[i, j] * 6 for i in range(3) for j in range(3)}
+    stats = statistics(LINES, 3)
+    assert stats.tokens == ("a", "b", "c")
+    assert stats.shares.tolist() == [3 / 6, 2 / 6, 1 / 6]
+    pairs = {(stats.tokens[i], stats.tokens[j]): stats.pairs[i, j] * 6 for i in range(3) for j in range(3)}
     assert {pair: count for pair, count in pairs.items() if count} == {("a", "b"): 1, ("b", "a"): 1, ("a", "c"): 1}
 
 
@@ -30,7 +30,7 @@ def test_a_hash_hides_nothing_of_the_counts() -> None:
 
 
 def test_a_log_that_the_attacker_has_a_copy_of_is_read_whole(generator: np.random.Generator) -> None:
-    """Words of equal rank are told apart by their neighbors; of an equal share, for certain."""
+    """Neighbors distinguish words of equal rank, with certainty if the shares are equal."""
     words = [f"w{n}" for n in range(30)]
     lines = [[words[n] for n in (start, *generator.integers(0, 30, 8), (start * 7) % 30)] for start in [*range(30)] * 9]
     hidden = hashed(lines, b"key")
@@ -44,7 +44,7 @@ def test_a_log_that_the_attacker_has_a_copy_of_is_read_whole(generator: np.rando
 
 @pytest.mark.row(74)
 def test_real_words_are_read_again_by_rank_and_most_by_their_neighbors(run: Run) -> None:
-    """Half of Python's help pages, hashed, against the other half; the split is seeded, the text is Python's own."""
+    """Half of Python's help pages, hashed, against the other half; the split is seeded."""
     study = run("tokens", epsilons=("1",))
     rank, neighbors, hubbub = study.findings
     assert rank.score.right >= 4  # blind guessing: 1 of 100

@@ -1,4 +1,4 @@
-"""Tables that somebody sends: read strictly, or refused in words that hold none of their values."""
+"""Uploaded tables: parsed strictly, or rejected without quoting their values."""
 
 import numpy as np
 import pytest

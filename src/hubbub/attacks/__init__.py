@@ -1,1 +1,1 @@
-"""What a hostile analyst can do: attacks that win on unprotected targets and are held by hubbub."""
+"""Known privacy attacks on tables and on hubbub, compared with the maximum success rate under ε."""

@@ -34,7 +34,7 @@ def textbook(values: Doubles, scale: float, generator: np.random.Generator) -> D
 
 
 def reachable(outputs: Doubles, value: float, scale: float) -> Bits:
-    """Tell for each output whether textbook noise can produce it from this value, for some u near the required one."""
+    """Return whether textbook noise can produce each output from this value, for some u near the required one."""
     needed = np.round(np.exp(-np.abs(outputs - value) / scale) * _WORDS)
     possible = np.zeros(len(outputs), dtype=np.bool_)
     for step in range(-_NEAR, _NEAR + 1):

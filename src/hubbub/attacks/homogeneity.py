@@ -47,7 +47,7 @@ def grouped(table: AttackTable, quasi: Sequence[str], k: int) -> Codes:
 
 
 def homogeneous(groups: Codes, values: Codes) -> Bits:
-    """Tell for each row whether all rows of its group have the same value."""
+    """Return for each row whether all rows of its group have the same value."""
     low, high = np.full(groups.max() + 1, values.max()), np.full(groups.max() + 1, values.min())
     np.minimum.at(low, groups, values)
     np.maximum.at(high, groups, values)

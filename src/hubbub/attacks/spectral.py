@@ -123,10 +123,10 @@ def _query_rows(truth: Floats, epsilon: Fraction) -> tuple[Floats, float]:
     """Query every person's numbers, one sum each, at ε in total; also return the standard deviation of the noise."""
     count, width = truth.shape
     steps = np.rint(truth * _STEPS).astype(np.int64)
-    high = int(_REACH * _STEPS)
+    limit = int(_REACH * _STEPS)
     names = [f"c{index}" for index in range(width)]
     people_table = AttackTable("people", {"person": np.arange(count)} | dict(zip(names, steps.T, strict=True)))
-    declared = {name: {"type": "integer", "bounds": [-high, high]} for name in names}
+    declared = {name: {"type": "integer", "bounds": [-limit, limit]} for name in names}
     sums = ", ".join(f"sum({name}) AS {name}" for name in names)
     with open_protected(people_table, epsilon=epsilon, declared=declared) as session:
         release = session.query(f"SELECT person, {sums} FROM {TABLE} GROUP BY person", epsilon=epsilon, raw=True)  # noqa: S608
