@@ -70,10 +70,16 @@ class PrivacyCost:
             pure, renyi, delta = form  # type: ignore[misc]
             cost = PrivacyCost(None if pure is None else Fraction(pure), tuple(renyi), Fraction(delta))  # type: ignore[has-type]
         except (TypeError, ValueError, ZeroDivisionError) as error:
-            raise ParameterError("HB107", "The record is not a privacy cost.", "The record is corrupt.") from error
+            raise ParameterError(
+                "HB107", "The record is not a privacy cost.", "Restore the ledger from a backup: the record is corrupt."
+            ) from error
         valid = len(cost.renyi) == len(ORDERS) and all(type(value) is int and value >= 0 for value in cost.renyi)
         if not valid or cost.to_json() != form or cost.delta < 0 or (cost.pure is not None and cost.pure < 0):
-            raise ParameterError("HB107", "The privacy cost is not in canonical form.", "The record is corrupt.")
+            raise ParameterError(
+                "HB107",
+                "The privacy cost is not in canonical form.",
+                "Restore the ledger from a backup: the record is corrupt.",
+            )
         return cost
 
 

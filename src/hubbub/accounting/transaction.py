@@ -228,6 +228,6 @@ class Transaction:
 def _reused(request: ChargeRequest) -> ParameterError:
     return ParameterError(
         "HB124",
-        f"{request.analyst} already used the key {request.key!r} for a different request. Nothing was charged.",
+        f"{request.analyst} already used this key for a different request. Nothing was charged.",
         "Use a new key for a new request. The old key returns the old result.",
     )

@@ -155,10 +155,14 @@ def from_facts(facts: Facts) -> Event:
         event = _read(facts)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
         raise ParameterError(
-            "HB105", "The record does not describe a known event type.", "The record is corrupt."
+            "HB105",
+            "The record does not describe a known event type.",
+            "Restore the ledger from a backup: the record is corrupt.",
         ) from error
     if to_facts(event) != facts:
-        raise ParameterError("HB105", "The record is not in canonical form.", "The record is corrupt.")
+        raise ParameterError(
+            "HB105", "The record is not in canonical form.", "Restore the ledger from a backup: the record is corrupt."
+        )
     return event
 
 

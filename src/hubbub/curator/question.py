@@ -73,12 +73,15 @@ class Question:
 
     def planner_options(self, query: Query) -> PlannerOptions:
         """Give the planner's other options; weights are given by the names of outputs."""
-        names = {name: expr.name for name, expr in query.select if isinstance(expr, Col)}
+        aggregates = {aggregate.name for aggregate in query.aggregates}
+        names = {name: e.name for name, e in query.select if isinstance(e, Col) and e.name in aggregates}
         weights = {}
         for name, weight in (self.weights or {}).items():
             if name not in names:
                 known = ", ".join(names) or "none"
-                raise ParameterError("HB138", f"weights names {name!r}, which is not an output.", f"Outputs: {known}.")
+                raise ParameterError(
+                    "HB138", f"weights names {name!r}, which is not a noisy output.", f"Choose from: {known}."
+                )
             weights[names[name]] = numbers.in_range(weight, f"the weight of {name}", Fraction(1, 1000), Fraction(1000))
         return {"groups": self.groups, "rows": self.rows, "weights": weights}
 

@@ -70,7 +70,7 @@ def _error(error: Expected, *, relative: bool) -> float:
     if error.unit == "rank":
         raise ParameterError(
             "HB567",
-            f"The error of {error.name} is measured in ranks, so the margin of error must be a percentage.",
+            "The error of MIN, MAX and quantiles is measured in ranks, so the margin of error must be a percentage.",
             'Pass a percentage, such as within="5%".',
         )
     return error.plus_minus

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub.core.schema import Kind, Value
 from hubbub.errors import QueryError
 from hubbub.sql.dialects.base import Canonical, Dialect
-from hubbub.sql.expressions import Expr, facts
+from hubbub.sql.expressions import Col, Expr, facts
 from hubbub.sql.query import Key, Query
 
 MAX_CELLS = 1_000_000
@@ -177,7 +177,8 @@ Groups = Cells | DiscoveredCells
 
 def domains_of(query: Query) -> tuple[Domain, ...]:
     """Return the domain of every key, or raise an error."""
-    return tuple(Domain(key, finite_values(key.expr, key.name)) for key in query.keys)
+    outputs = {expr.name: repr(name) for name, expr in query.select if isinstance(expr, Col)}
+    return tuple(Domain(key, finite_values(key.expr, outputs.get(key.name, "a grouping key"))) for key in query.keys)
 
 
 def cells(query: Query) -> tuple[Cells, ...]:
@@ -200,7 +201,7 @@ def finite_values(expr: Expr, name: str) -> tuple[Value, ...]:
     if not values:
         raise QueryError(
             "HB551",
-            f"The values of {name!r} are not declared, and the groups that exist could reveal who is in the data.",
+            f"The values of {name} are not declared, and the groups that exist could reveal who is in the data.",
             "Declare its values in hubbub.yaml, group by an expression with finitely many values, or pass delta to "
             "select groups privately.",
         )

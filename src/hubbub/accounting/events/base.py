@@ -71,7 +71,11 @@ def check_facts(event: Event) -> None:
 
 def unknown_event() -> ParameterError:
     """Make the error of a record that describes no event."""
-    return ParameterError("HB105", "The record does not describe a known event type.", "The record is corrupt.")
+    return ParameterError(
+        "HB105",
+        "The record does not describe a known event type.",
+        "Restore the ledger from a backup: the record is corrupt.",
+    )
 
 
 def round_up(x: Fraction) -> float:

@@ -185,7 +185,7 @@ class Stream:
         if len(told) >= self.terms.outputs:
             raise StreamError(
                 "HB534",
-                f"This stream has already given all of its {self.terms.outputs} answers.",
+                f"This stream has already given all of its answers ({self.terms.outputs}).",
                 "Read the earlier answers, or create a new stream.",
             )
         bits = _unpacked(self._stored.arrays["bits"], self.terms.density.size)
