@@ -47,7 +47,7 @@ def test_a_table_without_names_gives_secrets_to_who_knows_a_few_columns(run: Run
     assert int(unique.facts["unique rows"]) / int(unique.facts["rows"]) > 0.7
     assert unique.score.share > 0.9
     assert by_name["names removed; known: birth"].score.share < 0.65
-    coarse = by_name["names removed, numbers in tens; all columns known"]
+    coarse = by_name["names removed, numbers in tens; all known"]
     assert 0.5 < coarse.score.low < coarse.score.share < unique.score.low
     assert all(each.held for each in study.findings)
     share = int(unique.facts["unique rows"]) / int(unique.facts["rows"])

@@ -22,7 +22,7 @@ STUDIES: dict[str, tuple[str, float, dict[str, object]]] = {
     "subsampling": ("query-keyed sample of half, many wordings", 0.9, {"trials": 80}),
     "refusal": ("auditor that looks at the data", 0.95, {"trials": 150}),
     "linkage": ("names removed; known: birth, sex, area, diagnosis", 0.9, {}),
-    "homogeneity": ("5-anonymous: fair coin, rest of the group known", 0.99, {}),
+    "homogeneity": ("5-anonymous: coin, rest of the group known", 0.99, {}),
     "tokens": ("hashed words, by neighbors", 0.4, {"trials": 1000}),
     "floats": ("textbook noise in floating point", 0.75, {"trials": 1500}),
     "timing": ("noise sampled step by step", 0.95, {"clock": "steps", "trials": 600}),

@@ -83,7 +83,7 @@ def study(
             None,
         ),
         AttackFinding(
-            f"counts rounded to {STEP}, 50 variants of the query",
+            f"counts rounded to {STEP}, 50 query variants",
             None,
             score_guesses(_rounded(without, coins, generator), coins),
             None,

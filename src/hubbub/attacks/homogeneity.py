@@ -113,17 +113,15 @@ def study(
     findings = [
         AttackFinding(f"{name}: {secret}", None, score, None, facts),
         AttackFinding(
-            f"{name}: fair coin", None, score_guesses(guess_from(2 * ones - sizes, generator), coins), None, alike
+            f"{name}: coin", None, score_guesses(guess_from(2 * ones - sizes, generator), coins), None, alike
         ),
-        AttackFinding(
-            f"{name}: fair coin, rest of the group known", None, score_guesses(ones - others > 0, coins), None
-        ),
+        AttackFinding(f"{name}: coin, rest of the group known", None, score_guesses(ones - others > 0, coins), None),
         AttackFinding(f"counts below {k} suppressed, {k - 1} others known", None, _gaps(k, coins), None),
     ]
     progress(0.5, "hubbub")
     both = AttackTable(table.name, {GROUP: groups, COIN: coins})
     noises = count_noises(both, f"{condition(GROUP, groups[0])} AND {COIN}", epsilons=epsilons)
-    findings += informed_at("hubbub: fair coin, rest of the group known", epsilons, noises, others, coins)
+    findings += informed_at("hubbub: coin, rest of the group known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
         f"A {k}-anonymous release of {table.name} reveals {secret} with certainty for {percent(float(np.mean(sure)))}"

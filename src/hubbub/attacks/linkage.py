@@ -113,9 +113,7 @@ def study(
     blurred = _coarse(table.keep(known))
     score = score_guesses(linked(blurred.codes(known), secrets, generator), secrets)
     coarse = uniqueness(blurred, known)
-    findings.append(
-        AttackFinding("names removed, numbers in tens; all columns known", None, score, None, coarse.facts())
-    )
+    findings.append(AttackFinding("names removed, numbers in tens; all known", None, score, None, coarse.facts()))
     others = np.bincount(codes, weights=secrets).astype(np.int64)[codes] - secrets
     cell = " AND ".join(condition(name, table.column(name)[0]) for name in known)
     progress(0.5, "hubbub")
