@@ -75,7 +75,10 @@ def words(node: ast.expr, names: Mapping[str, ast.expr]) -> str:
             return words(node.left, names) + words(node.right, names)
         case ast.IfExp():
             texts = [words(node.body, names), words(node.orelse, names)]
-            return next((text for text in texts if text not in ("", "{…}")), "{…}")
+            whole = [text for text in texts if " " in text.strip()] or [
+                text for text in texts if text not in ("", "{…}")
+            ]
+            return " / ".join(whole) or "{…}"
         case ast.BoolOp(op=ast.Or()):
             return words(node.values[-1], names)
         case ast.Name(id=name) if name in names:

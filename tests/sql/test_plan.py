@@ -460,7 +460,7 @@ def test_the_derivation_follows_the_query_operator_by_operator() -> None:
         top=False,
     )
     lines = of(filtered).derivation
-    assert [line.split(" ")[0] for line in lines[:5]] == ["scan", "filter", "neighbors:", "bounding:", "grouping"]
+    assert [line.split(" ")[0] for line in lines[:5]] == ["scan", "filter", "neighbors:", "contribution", "grouping"]
     assert sum("Laplace noise of scale" in line for line in lines) == len(of(filtered).measures)
 
 
