@@ -36,7 +36,8 @@ FAMILIES = {
 INTRODUCTION = """# Error codes
 
 Every error has a stable code, a message that never contains a value from the data, and a remedy. `{…}` marks a part
-that is filled in. Where one code has several messages, each is listed with its remedy.
+that is filled in, and ` / ` separates alternatives. Where one code has several messages, each is listed with its
+remedy.
 
 A test runs every example. A code without an example needs a server, a broken disk or the like, or is a second check
 behind another one; it names the test that produces it. `make errors` writes this page from the source.
