@@ -17,8 +17,8 @@ demo: setup ## a first private answer over the bundled data, then a server until
 
 test: $(VENV)/.dev $(VENV)/.system lint types tests ## lint, types, doctests and tests
 
-quick: $(VENV)/.dev ## unit tests that need no root, PostgreSQL, Spark or browser
-	@$(BIN)/pytest -n auto -m "not postgres and not spark and not browser and not campaign" tests $(ARGS)
+quick: $(VENV)/.dev ## unit tests that need no root, PostgreSQL, Spark or browser and take seconds
+	@$(BIN)/pytest -n auto -m "not postgres and not spark and not browser and not campaign and not slow" tests $(ARGS)
 
 setup: $(VENV)/.run ## the virtual environment with what the product needs
 

@@ -18,6 +18,25 @@ __all__ = ["postgres_dsn", "postgres_server"]
 #: Marks that a test gets by a fixture that it uses; those of tests/campaigns are marked by their folder.
 _MARKS = {"postgres_server": "postgres", "spark_address": "spark", "browser": "browser"}
 
+#: Files whose tests kill processes, fit models or draw millions of samples: `make quick` leaves them out.
+_SLOW = {
+    "test_acs.py",
+    "test_black_box.py",
+    "test_crash.py",
+    "test_errors.py",
+    "test_experiments.py",
+    "test_functions.py",
+    "test_intervals.py",
+    "test_learning.py",
+    "test_middleware.py",
+    "test_nightly.py",
+    "test_operations.py",
+    "test_private_files.py",
+    "test_studies.py",
+    "test_synthetic.py",
+    "test_synthetic_served.py",
+}
+
 # anchors of ledgers in temporary folders: away from the user's own, and gone afterwards
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
@@ -35,8 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
         if any(isinstance(value, str) and value == "postgres" for value in parameters):
             item.add_marker("postgres")
-        if "campaigns" in item.path.parts:
+        if {"campaigns", "contract"} & set(item.path.parts):
             item.add_marker("campaign")
+        if item.path.name in _SLOW:
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)
