@@ -1,4 +1,7 @@
-"""One-hash Bloom filter over charged request keys, so that most new keys need no database lookup."""
+"""One-hash Bloom filter over charged request keys, so that most new keys need no database lookup.
+
+Tested in tests/accounting/test_sqlite.py.
+"""
 
 from collections.abc import Iterable
 

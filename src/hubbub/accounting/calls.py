@@ -1,4 +1,7 @@
-"""Calls to the ledger: charge requests, record a release, look up a charge, add other entries."""
+"""Calls to the ledger: charge requests, record a release, look up a charge, add other entries.
+
+Tested in tests/accounting/test_sqlite.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

@@ -1,4 +1,7 @@
-"""The schema of a ledger in PostgreSQL, and its migrations."""
+"""The schema of a ledger in PostgreSQL, and its migrations.
+
+Tested in tests/accounting/test_postgres.py.
+"""
 
 import secrets
 from typing import TYPE_CHECKING, Any

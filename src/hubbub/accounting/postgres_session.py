@@ -4,6 +4,8 @@ Statements are prepared once and run by libpq calls (`psycopg.pq`) in binary for
 than the server itself. Statements that do not depend on each other's results are sent together (libpq's pipeline mode),
 so that a charge takes two round trips: one that locks and reads, one that writes and commits. The server still runs
 them in order, and none after one that failed.
+
+Tested in tests/accounting/test_postgres.py.
 """
 
 from collections.abc import Sequence

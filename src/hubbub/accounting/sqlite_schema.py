@@ -1,4 +1,7 @@
-"""The schema of a ledger in SQLite, and its migrations."""
+"""The schema of a ledger in SQLite, and its migrations.
+
+Tested in tests/accounting/test_sqlite.py.
+"""
 
 import secrets
 import sqlite3

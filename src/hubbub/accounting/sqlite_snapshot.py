@@ -1,4 +1,7 @@
-"""A consistent view of a ledger in SQLite, independent of concurrent writes."""
+"""A consistent view of a ledger in SQLite, independent of concurrent writes.
+
+Tested in tests/accounting/test_sqlite.py.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Mapping

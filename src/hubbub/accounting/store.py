@@ -3,6 +3,8 @@
 A store has three tables: the entries (append-only), the releases, and the running total of each cap. One transaction
 writes at a time: `begin` waits for the writer lock of all processes and gives the newest entry under that lock; the
 ledger compares its cached state with it before using it.
+
+Tested in tests/accounting/test_failures.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""The running total of each cap, on which charges are decided."""
+"""The running total of each cap, on which charges are decided.
+
+Tested in tests/accounting/test_ledger.py.
+"""
 
 import json
 from collections.abc import Iterable, Sequence

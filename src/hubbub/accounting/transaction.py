@@ -1,4 +1,7 @@
-"""Decide each call of a batch, in order, using the totals read under the writer lock."""
+"""Decide each call of a batch, in order, using the totals read under the writer lock.
+
+Tested in tests/accounting/test_ledger.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256

@@ -1,4 +1,7 @@
-"""Budget overviews and past charges, as shown to analysts and sent to clients."""
+"""Budget overviews and past charges, as shown to analysts and sent to clients.
+
+Tested in tests/accounting/test_status.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The analyses as methods of a session, embedded or remote; each creates the text of a call."""
+"""The analyses as methods of a session, embedded or remote; each creates the text of a call.
+
+Tested in tests/analyses/test_registry.py.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence

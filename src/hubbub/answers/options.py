@@ -1,4 +1,7 @@
-"""Options of queries and their JSON encoding. See `hubbub.curator.question.Question`."""
+"""Options of queries and their JSON encoding. See `hubbub.curator.question.Question`.
+
+Tested in tests/client/test_alike.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal

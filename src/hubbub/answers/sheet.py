@@ -1,6 +1,8 @@
 """The data sheet of a published release: query, accuracy, privacy cost, method and verification.
 
 It is computed from the release and its receipt only, so it reveals no more about the data than they do.
+
+Tested in tests/answers/test_publish.py.
 """
 
 import html

@@ -1,4 +1,7 @@
-"""Tables, lists and errors for the terminal."""
+"""Tables, lists and errors for the terminal.
+
+Tested in tests/cli/test_cli.py.
+"""
 
 from collections.abc import Iterable
 

@@ -1,6 +1,8 @@
 """Catalogue of attacks by name, each loaded on use; its settings are the keyword arguments of its `study`.
 
 A new attack is one file with a function `study(table, *, epsilons, generator, …) -> AttackStudy` and one line here.
+
+Tested in tests/attacks/test_isolation.py.
 """
 
 import inspect

@@ -2,6 +2,8 @@
 
 The coin is added to the table, so nothing else reveals it and blind guessing is correct half of the time: any advantage
 of an attack comes from the answers. ε-differential privacy limits every attack to e^ε/(1+e^ε).
+
+Tested in tests/attacks/test_differencing.py.
 """
 
 from collections.abc import Sequence

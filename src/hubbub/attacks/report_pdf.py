@@ -2,6 +2,8 @@
 
 It is drawn with matplotlib objects (the extra `plot`), without pyplot. Text may come from an untrusted table: none is
 parsed as mathematics, and characters that the font lacks become "?".
+
+Tested in tests/attacks/test_report.py.
 """
 
 import threading

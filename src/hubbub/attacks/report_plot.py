@@ -3,6 +3,8 @@
 Horizontal positions are percentages and vertical positions are pixels, so that a plot fills the available width while
 its text keeps its size. Colors are attributes, which a page's style sheet can override by class.
 Series differ in shape and color, and a legend below names them.
+
+Tested in tests/attacks/test_report.py.
 """
 
 import html

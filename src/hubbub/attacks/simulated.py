@@ -1,4 +1,7 @@
-"""Simulated tables for the attacks, generated afresh for each study."""
+"""Simulated tables for the attacks, generated afresh for each study.
+
+Tested in tests/attacks/test_studies.py.
+"""
 
 import numpy as np
 

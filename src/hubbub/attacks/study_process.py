@@ -3,6 +3,8 @@
 The child knows only its order: its environment contains no configuration, ledger, address or secret. Its private folder
 is in an in-memory file system and is deleted when the study ends, so an uploaded table is never written to disk. The
 child is limited in memory and time, and is killed with all of its children when its time is up or it is canceled.
+
+Tested in tests/server/test_attack_lab.py.
 """
 
 import json

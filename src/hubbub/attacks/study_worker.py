@@ -3,6 +3,8 @@
 It reads one order from standard input, runs the attack, and writes lines of JSON: its progress, and finally the study
 or the error. Its order and environment contain no configuration, ledger, address or secret of the server. It exits and
 deletes its folder when the server goes away.
+
+Tested in tests/server/test_attack_lab.py.
 """
 
 import ctypes

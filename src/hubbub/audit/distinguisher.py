@@ -4,6 +4,8 @@ The score is the sum of the log-likelihood ratios of the columns, which is optim
 independent noise. For dependent columns (noise shared by two cells) it also tries differences of columns, and whole
 rows as single outcomes, and keeps the view that separates best. Any score gives valid bounds (see
 `hubbub.audit.black_box`); a good one gives larger bounds.
+
+Tested in tests/audit/test_black_box.py.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Check the random source: words must not repeat within a stream, across threads, across streams, or after a fork."""
+"""Check the random source: words must not repeat within a stream, across threads, across streams, or after a fork.
+
+Tested in tests/audit/test_nightly.py.
+"""
 
 import os
 import threading

@@ -2,6 +2,8 @@
 
 Each privacy unit has its rows and a second set of rows that can replace them; a neighbor is a choice between the two.
 Values often lie at their bounds and outside of them, where errors in a sensitivity show.
+
+Tested in tests/audit/test_replay.py.
 """
 
 import datetime

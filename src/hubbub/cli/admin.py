@@ -1,4 +1,7 @@
-"""`hubbub admin`: handle changed data, failed queries, and a lost or moved ledger."""
+"""`hubbub admin`: handle changed data, failed queries, and a lost or moved ledger.
+
+Tested in tests/cli/test_cli.py.
+"""
 
 import argparse
 import getpass

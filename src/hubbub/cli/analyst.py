@@ -1,4 +1,7 @@
-"""`hubbub analyst`: manage analysts and their access tokens."""
+"""`hubbub analyst`: manage analysts and their access tokens.
+
+Tested in tests/cli/test_serve.py.
+"""
 
 import argparse
 from datetime import UTC, datetime

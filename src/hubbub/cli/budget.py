@@ -1,4 +1,7 @@
-"""`hubbub budget`: show the budget spent and remaining."""
+"""`hubbub budget`: show the budget spent and remaining.
+
+Tested in tests/cli/test_cli.py.
+"""
 
 import argparse
 import json

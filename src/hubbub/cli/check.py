@@ -1,4 +1,7 @@
-"""`hubbub check`: validate hubbub.yaml and summarize its privacy guarantees."""
+"""`hubbub check`: validate hubbub.yaml and summarize its privacy guarantees.
+
+Tested in tests/cli/test_cli.py.
+"""
 
 import argparse
 import json

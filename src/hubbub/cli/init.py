@@ -1,4 +1,7 @@
-"""`hubbub init`: write a hubbub.yaml for some data, with blanks to fill in."""
+"""`hubbub init`: write a hubbub.yaml for some data, with blanks to fill in.
+
+Tested in tests/cli/test_cli.py.
+"""
 
 import argparse
 import getpass

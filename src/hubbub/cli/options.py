@@ -1,4 +1,7 @@
-"""Options that several commands share."""
+"""Options that several commands share.
+
+Tested in tests/cli/test_cli.py.
+"""
 
 import argparse
 import os

@@ -1,4 +1,7 @@
-"""`hubbub query`: run a query, show its result, and keep its receipt."""
+"""`hubbub query`: run a query, show its result, and keep its receipt.
+
+Tested in tests/cli/test_cli.py.
+"""
 
 import argparse
 import json

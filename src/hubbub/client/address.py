@@ -1,4 +1,7 @@
-"""Server addresses and bearer tokens, handled so that tokens do not leak."""
+"""Server addresses and bearer tokens, handled so that tokens do not leak.
+
+Tested in tests/client/test_safety.py.
+"""
 
 import re
 import ssl

@@ -1,4 +1,7 @@
-"""The asynchronous session with a server."""
+"""The asynchronous session with a server.
+
+Tested in tests/client/test_alike.py.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Generator

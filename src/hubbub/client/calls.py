@@ -1,4 +1,7 @@
-"""The HTTP requests behind the methods of a session."""
+"""The HTTP requests behind the methods of a session.
+
+Tested in tests/client/test_alike.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 
 A generator yields requests and pauses, receives the responses, and returns the result. So retries, polling and
 cancellation are implemented once, and the two sessions only perform the steps.
+
+Tested in tests/client/test_retries.py.
 """
 
 import re

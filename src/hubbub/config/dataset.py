@@ -1,4 +1,7 @@
-"""Read one dataset of hubbub.yaml, and compare it with the names and types (never the values) of its source."""
+"""Read one dataset of hubbub.yaml, and compare it with the names and types (never the values) of its source.
+
+Tested in tests/config/test_config.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

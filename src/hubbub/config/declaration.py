@@ -1,4 +1,7 @@
-"""The declaration of a dataset that the ledger records: no data values, no addresses, no passwords."""
+"""The declaration of a dataset that the ledger records: no data values, no addresses, no passwords.
+
+Tested in tests/config/test_summary.py.
+"""
 
 from hashlib import sha256
 from typing import Any

@@ -1,4 +1,7 @@
-"""The JSON Schema of hubbub.yaml, for completion and checks in editors."""
+"""The JSON Schema of hubbub.yaml, for completion and checks in editors.
+
+Tested in tests/config/test_summary.py.
+"""
 
 from hubbub.core.schema import Kind
 

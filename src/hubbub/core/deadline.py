@@ -2,6 +2,8 @@
 
 Python cannot stop a computing thread from outside. So loops whose length an analyst chooses call `check`, which is
 cheap and does nothing unless a caller has installed a limit for the thread.
+
+Tested in tests/server/test_free_pool.py.
 """
 
 import threading

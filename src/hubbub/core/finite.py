@@ -1,6 +1,8 @@
 """Finite distributions: every outcome with an enclosure of its probability.
 
 An infinite distribution is truncated; `tail` bounds the probability of all outcomes that are not listed.
+
+Tested in tests/semantics/test_bounds.py.
 """
 
 from collections.abc import Hashable, Mapping

@@ -1,6 +1,8 @@
 """Privacy losses of a mechanism between neighboring datasets, in the forms that compose.
 
 All numbers are exact or rounded up. `hubbub.accounting` has the theorems that convert one form into another.
+
+Tested in tests/audit/test_black_box.py.
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 
 Declarations are enforced when a table is read (values are clamped; keys outside the list become `other` or are
 dropped), so that everything after the scan can rely on them.
+
+Tested in tests/core/test_wire.py.
 """
 
 from collections.abc import Mapping

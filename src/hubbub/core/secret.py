@@ -1,4 +1,7 @@
-"""A wrapper for values computed from private data, which cannot be shown, compared, copied or stored by accident."""
+"""A wrapper for values computed from private data, which cannot be shown, compared, copied or stored by accident.
+
+Tested in tests/curator/test_path.py.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -3,6 +3,8 @@
 Dwork, McSherry, Nissim and Smith (2006) and Kasiviswanathan and Smith replace one entry; Dwork (2011) adds or removes
 one. A histogram then has sensitivity 2 or 1, and a "symmetric difference of at most one" does not cover a replacement,
 whose symmetric difference is two. So every sensitivity in hubbub states its relation.
+
+Tested in tests/mechanisms/test_sensitivity.py.
 """
 
 from enum import Enum

@@ -1,4 +1,7 @@
-"""Adversaries who try to isolate a person in a sanitized database; `isolation` judges their guesses."""
+"""Adversaries who try to isolate a person in a sanitized database; `isolation` judges their guesses.
+
+Tested in tests/crowd/test_sanitizers.py.
+"""
 
 import numpy as np
 from numpy.typing import NDArray

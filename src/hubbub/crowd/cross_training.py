@@ -1,6 +1,8 @@
 """Cross-training: publish half of the points as a recursive histogram, which sets the noise for the other half.
 
 Not differentially private: the histogram is exact, and so are the counts of both halves in its cells.
+
+Tested in tests/crowd/test_sanitizers.py.
 """
 
 from dataclasses import dataclass

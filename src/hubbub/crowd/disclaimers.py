@@ -1,4 +1,7 @@
-"""Descriptions and warnings for the crowd sanitizers, shown before their output is published."""
+"""Descriptions and warnings for the crowd sanitizers, shown before their output is published.
+
+Tested in tests/crowd/test_sanitizers.py.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

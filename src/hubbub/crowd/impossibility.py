@@ -8,6 +8,8 @@ whichever sanitizer made it.
 
 Differential privacy does not prevent this and does not claim to: the adversary learns the same from a release made
 without the person.
+
+Tested in tests/crowd/test_isolation.py.
 """
 
 import hashlib

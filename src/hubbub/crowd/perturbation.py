@@ -1,6 +1,8 @@
 """Perturbation sanitizers: move each point in a random direction by about its t-radius (2005, § 5).
 
 Not differentially private: the distance that a point moves depends exactly on the other points.
+
+Tested in tests/crowd/test_learning.py.
 """
 
 from typing import Literal, get_args

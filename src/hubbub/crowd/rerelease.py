@@ -1,4 +1,7 @@
-"""Repeated releases of changed data: fresh noise averages out, reused noise does not (2005, § 7)."""
+"""Repeated releases of changed data: fresh noise averages out, reused noise does not (2005, § 7).
+
+Tested in tests/crowd/test_sanitizers.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

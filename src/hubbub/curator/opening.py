@@ -1,4 +1,7 @@
-"""Open a curator from hubbub.yaml."""
+"""Open a curator from hubbub.yaml.
+
+Tested in tests/curator/test_exposure.py.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Public tables: bounds, values and unique columns are read from the data instead of declared."""
+"""Public tables: bounds, values and unique columns are read from the data instead of declared.
+
+Tested in tests/curator/test_path.py.
+"""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""A SQL query as a prepared analysis."""
+"""A SQL query as a prepared analysis.
+
+Tested in tests/curator/test_path.py.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,4 +1,7 @@
-"""A query with its options, checked before anything is planned."""
+"""A query with its options, checked before anything is planned.
+
+Tested in tests/curator/test_path.py.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass

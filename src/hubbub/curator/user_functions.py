@@ -1,4 +1,7 @@
-"""User-defined functions supplied by the data owner. Embedded curator only; the server accepts none."""
+"""User-defined functions supplied by the data owner. Embedded curator only; the server accepts none.
+
+Tested in tests/analyses/functions/test_function.py.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial

@@ -1,4 +1,7 @@
-"""The second part of the demo: a real server on the sample data, with tokens for an owner and an analyst."""
+"""The second part of the demo: a real server on the sample data, with tokens for an owner and an analyst.
+
+Tested in tests/demo/test_demo.py.
+"""
 
 import os
 import shlex

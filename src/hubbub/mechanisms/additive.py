@@ -1,4 +1,7 @@
-"""Shared parts of the Laplace and Gaussian mechanisms: adding noise to integers and listing distributions."""
+"""Shared parts of the Laplace and Gaussian mechanisms: adding noise to integers and listing distributions.
+
+Tested in tests/mechanisms/test_contract.py.
+"""
 
 import operator
 from collections.abc import Callable, Sequence

@@ -2,6 +2,8 @@
 
 The rate is any positive rational and is never rounded: a gap is split into bytes, and the power is the product of one
 table entry per byte, each the double nearest to its true value.
+
+Tested in tests/noise/test_bernoulli.py.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """What the data owner manages: hubbub.yaml, analysts, groups, tokens, and requests for more budget.
 
 Every change of analysts, groups, and caps is an edit of hubbub.yaml, the only document that grants access.
+
+Tested in tests/server/test_administration.py.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""The ASGI application around one service: API, pages, health checks, and metrics."""
+"""The ASGI application around one service: API, pages, health checks, and metrics.
+
+Tested in tests/server/test_api.py.
+"""
 
 import logging
 import re

@@ -1,4 +1,7 @@
-"""The attack lab as part of the service: everyone may run attacks, on simulated or uploaded tables only."""
+"""The attack lab as part of the service: everyone may run attacks, on simulated or uploaded tables only.
+
+Tested in tests/server/test_attack_lab.py.
+"""
 
 from hubbub.attacks.catalogue import ATTACKS, Attack
 from hubbub.server.accounts import Principal

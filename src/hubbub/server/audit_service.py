@@ -1,4 +1,7 @@
-"""The ledger and the metrics, for owners and auditors."""
+"""The ledger and the metrics, for owners and auditors.
+
+Tested in tests/server/test_explain.py.
+"""
 
 import threading
 from dataclasses import asdict

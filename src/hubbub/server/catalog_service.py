@@ -1,4 +1,7 @@
-"""What every signed-in person may look up: their identity, datasets, budgets, releases, and what ε means."""
+"""What every signed-in person may look up: their identity, datasets, budgets, releases, and what ε means.
+
+Tested in tests/server/test_api.py.
+"""
 
 from fractions import Fraction
 from typing import Any

@@ -1,6 +1,8 @@
 """The current curator: hubbub.yaml may change while queries run, but each query uses one version of it.
 
 The ledger stays open through every change and receives the new policy; earlier decisions stay valid.
+
+Tested in tests/server/test_administration.py.
 """
 
 import logging

@@ -2,6 +2,8 @@
 
 Every statement comes from `state`, uses ? for values, and is atomic and durable by itself, so the interface runs single
 statements only. The tables are not part of the ledger; no budget decision depends on them.
+
+Tested in tests/server/test_state.py.
 """
 
 import sqlite3

@@ -3,6 +3,8 @@
 A job is registered when it is queued, and again when its end becomes visible on the time quantum. The release is not
 copied: the registry holds its key in the ledger. If a server stops sending heartbeats, its jobs fail; the same request
 under the same Idempotency-Key then continues from the charge.
+
+Tested in tests/server/test_several.py.
 """
 
 import json

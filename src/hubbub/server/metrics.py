@@ -2,6 +2,8 @@
 
 A query that failed after its charge is counted as answered, because the failure may depend on the data. Durations end
 when the response is sent, on the time quantum, and fall into a few wide buckets.
+
+Tested in tests/server/test_api.py.
 """
 
 from collections import Counter

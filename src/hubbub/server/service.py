@@ -1,6 +1,8 @@
 """The service over one hubbub.yaml: its parts side by side, each a set of methods that take the principal first.
 
 The HTTP API and the pages call these methods and nothing below them; `roles.allowed` checks the role at each method.
+
+Tested in tests/server/test_roles.py.
 """
 
 import os

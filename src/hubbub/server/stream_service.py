@@ -1,6 +1,8 @@
 """Streams: an analyst pays for one, the owner or a feeder feeds it; the analyst, owners, and auditors read it.
 
 Stream names are per analyst: owners, auditors, and feeders name the analyst if two analysts use the same stream name.
+
+Tested in tests/server/test_streams.py.
 """
 
 from collections.abc import Sequence

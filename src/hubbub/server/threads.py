@@ -1,4 +1,7 @@
-"""Settings by which the threads of a server share its cores."""
+"""Settings by which the threads of a server share its cores.
+
+Tested in tests/server/test_side_channels.py.
+"""
 
 import ctypes
 import sys

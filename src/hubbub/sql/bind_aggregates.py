@@ -1,4 +1,7 @@
-"""Bind aggregates: noisy ones over the whole query, and exact ones within one privacy unit."""
+"""Bind aggregates: noisy ones over the whole query, and exact ones within one privacy unit.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

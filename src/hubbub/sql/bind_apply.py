@@ -1,4 +1,7 @@
-"""Bind function calls and constants, within the limits in which functions are total and fast."""
+"""Bind function calls and constants, within the limits in which functions are total and fast.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 import re
 from datetime import date, datetime

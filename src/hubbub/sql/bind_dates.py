@@ -1,4 +1,7 @@
-"""Bind dates: intervals, date parts, units of time and date constants."""
+"""Bind dates: intervals, date parts, units of time and date constants.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Bind FROM: tables, subqueries, joins and unions → relations in which every row has one owner."""
+"""Bind FROM: tables, subqueries, joins and unions → relations in which every row has one owner.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,7 @@
-"""Bind GROUP BY of the outermost query: keys, and grouping sets from ROLLUP, CUBE and GROUPING SETS."""
+"""Bind GROUP BY of the outermost query: keys, and grouping sets from ROLLUP, CUBE and GROUPING SETS.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 import itertools
 import math

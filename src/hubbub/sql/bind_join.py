@@ -1,4 +1,7 @@
-"""Bind joins with public tables, and of private tables on the privacy ID column. Every row keeps its one owner."""
+"""Bind joins with public tables, and of private tables on the privacy ID column. Every row keeps its one owner.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 from dataclasses import replace
 from typing import Literal as Choice

@@ -1,4 +1,7 @@
-"""Names of output columns, references to them, and expressions allowed next to GROUP BY."""
+"""Names of output columns, references to them, and expressions allowed next to GROUP BY.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

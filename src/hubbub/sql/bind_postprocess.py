@@ -1,6 +1,8 @@
 """Bind what runs on noisy results: LIMIT, top-k, and an outer query over an aggregated subquery.
 
 This is post-processing, so it has no privacy cost.
+
+Tested in tests/sql/test_bind.py.
 """
 
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Bind a scan of a declared table: its visible columns, their facts, and the owner of its rows."""
+"""Bind a scan of a declared table: its visible columns, their facts, and the owner of its rows.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 from fractions import Fraction
 

@@ -1,4 +1,7 @@
-"""Bind UNION ALL of relations that have the same owner."""
+"""Bind UNION ALL of relations that have the same owner.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 from sqlglot import exp
 

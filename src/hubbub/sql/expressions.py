@@ -2,6 +2,8 @@
 
 Each expression has a kind and facts about its value, derived from declarations by interval arithmetic, from which
 clamping bounds and sensitivities follow. Privacy does not depend on these facts: the engine clamps every row again.
+
+Tested in tests/sql/test_bind.py.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Split a privacy budget over several noises, with the kinds of noise that (ε, δ) allows."""
+"""Split a privacy budget over several noises, with the kinds of noise that (ε, δ) allows.
+
+Tested in tests/sql/test_plan.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 
 `select`, `having` and `order` are expressions over keys and aggregates only, so they are post-processing: they run on
 the noisy results, outside the engine, and have no privacy cost.
+
+Tested in tests/sql/test_bind.py.
 """
 
 from dataclasses import dataclass

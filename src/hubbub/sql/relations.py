@@ -3,6 +3,8 @@
 All sensitivities rest on this invariant: removing one unit from the data removes exactly the rows that it owns from
 every relation, and changes no other row. No operator here breaks it. A relation over private data has its owner in the
 column `UNIT`. In a table with row-level privacy each row owns itself, and no operator may duplicate it.
+
+Tested in tests/sql/test_bind.py.
 """
 
 from dataclasses import dataclass, field

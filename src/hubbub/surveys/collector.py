@@ -1,4 +1,7 @@
-"""Collector of responses: a small HTTP server for one survey, and its file with one JSON object per line."""
+"""Collector of responses: a small HTTP server for one survey, and its file with one JSON object per line.
+
+Tested in tests/surveys/test_collector_log.py.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Responses to a survey: randomize true answers, and validate randomized ones."""
+"""Responses to a survey: randomize true answers, and validate randomized ones.
+
+Tested in tests/surveys/test_survey.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""Accounting of a bit vector whose bits are flipped independently."""
+"""Accounting of a bit vector whose bits are flipped independently.
+
+Tested in tests/accounting/test_events.py.
+"""
 
 from hubbub.accounting import curves
 from hubbub.accounting.events.base import EventAccounting, EventLoss

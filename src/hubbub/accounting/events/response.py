@@ -1,4 +1,7 @@
-"""Accounting of randomized response."""
+"""Accounting of randomized response.
+
+Tested in tests/accounting/test_events.py.
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,7 @@
-"""Accounting of partition selection: noisy counts of unknown keys, released above a threshold."""
+"""Accounting of partition selection: noisy counts of unknown keys, released above a threshold.
+
+Tested in tests/accounting/test_events.py.
+"""
 
 from fractions import Fraction
 from typing import Any

@@ -5,6 +5,8 @@ in-memory file, installs a system call filter, runs the function and writes a fi
 what computing needs (memory, clocks, reading and writing open files, exiting) and denies the rest: no file, socket,
 process, thread, signal to others, trace or setting. The memory of an earlier block is gone with its child, and the
 parent of all children never holds a row.
+
+Tested in tests/analyses/functions/test_sandbox.py.
 """
 
 import __future__

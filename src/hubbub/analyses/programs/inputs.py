@@ -1,4 +1,7 @@
-"""The input of a program: complete rows of chosen columns, contribution bounds, and exact sums over cells."""
+"""The input of a program: complete rows of chosen columns, contribution bounds, and exact sums over cells.
+
+Tested in tests/analyses/programs/test_itemsets.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

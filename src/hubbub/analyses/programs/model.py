@@ -1,4 +1,7 @@
-"""Read the model of a release."""
+"""Read the model of a release.
+
+Tested in tests/analyses/programs/test_kmeans.py.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,7 @@
-"""Feed a stream with the lines of a file or a pipe as they arrive."""
+"""Feed a stream with the lines of a file or a pipe as they arrive.
+
+Tested in tests/analyses/streams/test_crash.py.
+"""
 
 import os
 import time

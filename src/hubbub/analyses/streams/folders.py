@@ -3,6 +3,8 @@
 hubbub-streams/of-<hash of the analyst>/visits.stream    a state
                                         visits.bought    a purchase in progress: see `hubbub.curator.streams`
 hubbub-streams/visits.stream                             without a dataset, or made by an earlier version
+
+Tested in tests/analyses/streams/test_lifecycle.py.
 """
 
 import fcntl

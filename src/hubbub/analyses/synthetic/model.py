@@ -2,6 +2,8 @@
 
 This is post-processing of noisy numbers, so it costs nothing. The package mbi does the estimation (McKenna, Sheldon and
 Miklau 2019); its result is stored as numpy tables over the cliques of a junction tree.
+
+Tested in tests/analyses/synthetic/test_synthetic.py.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""All noise that a synthesis draws: for the counts of columns, the selection of pairs, their counts, and the report."""
+"""All noise that a synthesis draws: for the counts of columns, the selection of pairs, their counts, and the report.
+
+Tested in tests/analyses/synthetic/test_synthetic.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

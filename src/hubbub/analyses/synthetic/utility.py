@@ -1,4 +1,7 @@
-"""The utility of synthetic rows by column: a private report, and exact distances for owners only."""
+"""The utility of synthetic rows by column: a private report, and exact distances for owners only.
+
+Tested in tests/analyses/synthetic/test_synthetic.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -3,6 +3,8 @@
 An axis is given by the name of a column (its declared values, TRUE and FALSE, the integers or the days between its
 bounds), or by a map: {'column': 'age', 'edges': [0, 18, 65, 110]} or {'column': 'age', 'bins': 10}. 'missing': TRUE
 adds a category for NULL.
+
+Tested in tests/analyses/tables/test_marginals.py.
 """
 
 import math

@@ -1,6 +1,8 @@
 """Consistency of noisy numbers: non-negative, integer, and adding up to their totals.
 
 This is post-processing of noisy numbers, so it costs nothing.
+
+Tested in tests/analyses/tables/test_contingency.py.
 """
 
 from collections.abc import Callable

@@ -2,6 +2,8 @@
 
 A hierarchy is given as nested maps of lists ({'North': ['a', 'b'], 'South': ['c']}), or by the lengths of code prefixes
 ([2, 5] for an eleven-digit code). All leaves have the same depth.
+
+Tested in tests/analyses/tables/test_geography.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,6 +6,8 @@ summed over. So the least-squares estimate of all tables is, residual by residua
 (Xiao, He, Zhang and Kifer 2023), and marginals that are composed of these residuals are consistent.
 
 Floating point; post-processing or planning only: nothing here affects privacy.
+
+Tested in tests/analyses/tables/test_contingency.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -6,6 +6,8 @@ is computed from those. Floats, and deterministic.
 Estimates are free, so the search must be cheap: at most 0.3 s of one core for 1,024 bins. Both workloads have a gram
 matrix with the entries u[min(i, j)]·v[max(i, j)], so a product with it takes two running sums, and no step of the
 search for groups multiplies two large matrices. The search for the dense strategy runs on a coarse grid.
+
+Tested in tests/analyses/tables/test_strategies.py.
 """
 
 from collections.abc import Callable

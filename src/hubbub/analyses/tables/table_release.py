@@ -1,4 +1,7 @@
-"""What all published tables have in common: budgets, prepared releases, and the lines of their derivations."""
+"""What all published tables have in common: budgets, prepared releases, and the lines of their derivations.
+
+Tested in tests/analyses/tables/test_contingency.py.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Each person holds d bits. A value x satisfies a parity r if r·x = 1 (mod 2); D_r is the set of x with r·x = 0. The
 difference is the statistical distance between the views of people from D_r and of people from the rest: the best guess
 of which it was is correct with probability ½ + difference/2.
+
+Tested in tests/attacks/test_separation.py.
 """
 
 from functools import cache

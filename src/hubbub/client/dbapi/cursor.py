@@ -1,4 +1,7 @@
-"""DB-API 2.0 connections and cursors."""
+"""DB-API 2.0 connections and cursors.
+
+Tested in tests/client/dbapi/test_dbapi.py.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime

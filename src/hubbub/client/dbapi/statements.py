@@ -1,4 +1,7 @@
-"""DB-API statements other than queries: SET, RESET, EXPLAIN, and the catalog tables."""
+"""DB-API statements other than queries: SET, RESET, EXPLAIN, and the catalog tables.
+
+Tested in tests/client/dbapi/test_dbapi.py.
+"""
 
 import math
 import re

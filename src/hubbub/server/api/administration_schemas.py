@@ -1,4 +1,7 @@
-"""Request and response bodies for owners and auditors."""
+"""Request and response bodies for owners and auditors.
+
+Tested in tests/server/test_administration.py.
+"""
 
 from fractions import Fraction
 from typing import Annotated, Any, Literal

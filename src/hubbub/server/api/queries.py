@@ -1,4 +1,7 @@
-"""Routes for analysts: datasets, estimates, queries, jobs, releases, and budgets."""
+"""Routes for analysts: datasets, estimates, queries, jobs, releases, and budgets.
+
+Tested in tests/server/test_api.py.
+"""
 
 from typing import Annotated, Any
 

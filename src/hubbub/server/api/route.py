@@ -1,4 +1,7 @@
-"""API routes: authenticate before reading the body, parse JSON strictly, and document error responses."""
+"""API routes: authenticate before reading the body, parse JSON strictly, and document error responses.
+
+Tested in tests/server/test_api.py.
+"""
 
 import inspect
 import json

@@ -1,4 +1,7 @@
-"""Request bodies, which are validated, and response bodies, which are documented."""
+"""Request bodies, which are validated, and response bodies, which are documented.
+
+Tested in tests/server/test_api.py.
+"""
 
 from typing import Annotated, Any, Literal
 

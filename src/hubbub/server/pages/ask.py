@@ -2,6 +2,8 @@
 
 A query is sent by POST and answered with a redirect to its release, so a reload never charges. The form carries a key:
 the same form sent again with the same query is the same request and is charged once.
+
+Tested in tests/server/test_pages.py.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Administration page: budget requests, spending, analysts, tokens, and hubbub.yaml. Auditors can view it."""
+"""Administration page: budget requests, spending, analysts, tokens, and hubbub.yaml. Auditors can view it.
+
+Tested in tests/server/test_pages.py.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

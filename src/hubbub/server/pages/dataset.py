@@ -1,4 +1,7 @@
-"""Dataset page: privacy guarantee, columns, sample rows, supported SQL, and client snippets."""
+"""Dataset page: privacy guarantee, columns, sample rows, supported SQL, and client snippets.
+
+Tested in tests/server/test_pages.py.
+"""
 
 import json
 from datetime import UTC, date, datetime, timedelta

@@ -1,6 +1,8 @@
 """What all pages share: session, CSRF check, template rendering, and error pages.
 
 A page is a function from a `Visit` to a response. It runs in a thread, so it may wait for the ledger.
+
+Tested in tests/server/test_pages.py.
 """
 
 import inspect

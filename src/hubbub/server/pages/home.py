@@ -1,4 +1,7 @@
-"""Home page: a card for each dataset with its spent and remaining budget."""
+"""Home page: a card for each dataset with its spent and remaining budget.
+
+Tested in tests/server/test_pages.py.
+"""
 
 from fractions import Fraction
 from typing import Any

@@ -1,4 +1,7 @@
-"""Attack lab pages: choose an attack, a table, protections, and ε; watch the run; and download the report."""
+"""Attack lab pages: choose an attack, a table, protections, and ε; watch the run; and download the report.
+
+Tested in tests/server/test_pages.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

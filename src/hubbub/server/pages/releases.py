@@ -1,4 +1,7 @@
-"""Release pages: the history of answers, single releases, and their exports. All of it is free."""
+"""Release pages: the history of answers, single releases, and their exports. All of it is free.
+
+Tested in tests/server/test_pages.py.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""Sign-in page, sign-out, and the choice of light or dark theme."""
+"""Sign-in page, sign-out, and the choice of light or dark theme.
+
+Tested in tests/server/test_pages.py.
+"""
 
 from starlette.responses import Response
 
