@@ -1,3 +1,4 @@
+import json
 from fractions import Fraction
 
 import pytest
@@ -130,3 +131,79 @@ def test_the_canonical_form_reads_back_as_the_same_policy(
     again = read_policy(parse_yaml(policy.text))
     assert again.text == policy.text
     assert [again.caps(a, "visits") for a in ("ana", "bob")] == [policy.caps(a, "visits") for a in ("ana", "bob")]
+
+
+def recorded() -> dict[str, object]:
+    """Give the record of a policy that has every part."""
+    text = BASE.replace("per_query: 0.5", "per_query: 0.5, show: exact") + "returning: [dan]\n"
+    record: dict[str, object] = json.loads(parse_policy(text).text)
+    return record | {"declarations": {"visits": {"public": False}, "wards": {"public": False}}}
+
+
+def test_a_recorded_policy_is_read_as_it_was_written() -> None:
+    assert json.loads(Policy.from_record(recorded()).text) == recorded()
+
+
+def test_a_recorded_policy_may_have_only_public_datasets() -> None:
+    record = {"version": 1, "datasets": {}, "analysts": {}, "groups": {}, "declarations": {"regions": {"public": True}}}
+    assert json.loads(Policy.from_record(record).text) == record
+
+
+ONE = {"epsilon": "1"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("datasets visits budget per_query", "7"),
+        ("datasets visits budget renewal epsilon", "7"),
+        ("datasets visits budget renewal delta", "1/10"),
+        ("datasets visits budget renewal per", "year"),
+        ("datasets visits budget renewal per", ""),
+        ("datasets visits budget show", "loud"),
+        ("datasets visits budget show", "rounded"),
+        ("datasets visits budget show", None),
+        ("datasets a/b", {"budget": ONE}),
+        ("analysts ana visits epsilon", "7"),
+        ("analysts ana visits epsilon", "7/2"),  # the group of ana has 3
+        ("analysts ana visits delta", "1/10"),
+        ("analysts ana wards", ONE | {"delta": "1/10"}),
+        ("analysts dan visits epsilon", "7"),
+        ("analysts a/b", {}),
+        ("analysts a b", {}),
+        ("analysts ", {}),
+        ("groups night visits epsilon", "7"),
+        ("groups night visits delta", "1/10"),
+        ("groups night members", ["eve"]),
+        ("groups night members", []),
+        ("groups night members", ["ben", "ben"]),
+        ("groups night members", {"ben": 1}),
+        ("groups night", {"members": ["ben"]}),
+        ("groups a/b", {"members": ["ben"], "visits": ONE}),
+        ("returning", ["eve"]),
+        ("returning", ["dan", "dan"]),
+        ("returning", {"dan": 1}),
+        ("declarations", ["visits"]),
+        ("declarations", None),
+        ("declarations visits", ["public"]),
+        ("declarations a/b", {"public": False}),
+    ],
+)
+def test_a_recorded_policy_that_the_configuration_would_refuse_is_refused(path: str, value: object) -> None:
+    record = recorded()
+    *parents, name = path.split("/", 5)
+    inner: object = record
+    for parent in parents:
+        assert isinstance(inner, dict)
+        inner = inner.setdefault(parent, {} if parent != "visits" else {"epsilon": "1"})
+    assert isinstance(inner, dict)
+    inner[name] = value
+    with pytest.raises(ValueError, match="The recorded policy has"):
+        Policy.from_record(record)
+
+
+def test_a_recorded_policy_without_datasets_is_refused() -> None:
+    record = {"version": 1, "datasets": {}, "analysts": {}, "groups": {}}
+    for declarations in ({}, {"visits": {"public": False}}):
+        with pytest.raises(ValueError, match="has no dataset"):
+            Policy.from_record(record | {"declarations": declarations})

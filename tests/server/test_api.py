@@ -34,7 +34,7 @@ def test_a_real_server_answers(served: Any) -> None:
 
 def test_a_question_is_explained_before_it_is_paid_for(app: Any) -> None:
     found = app.client("ana").post("/api/v1/explain", json={"sql": COUNT, "epsilon": "0.5"}).json()
-    assert any("bounding" in line for line in found["derivation"])
+    assert any("contribution bounds" in line for line in found["derivation"])
     assert found["sql"][0].startswith(("SELECT", "WITH"))
     assert found["split"][0]["name"] == "n"
     assert app.spent() == {"health": "0"}

@@ -190,18 +190,35 @@ def test_requests_without_end_do_not_delay_the_authentication_of_others(kind: st
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(
-    ("headers", "owner"),
-    [
-        ([(b"authorization", b"Bearer hub_0123456789ab_secret-secret")], "Bearer hub_0123456789ab"),
-        ([], "203.0.113.9"),
-    ],
-)
-def test_a_request_is_queued_by_the_public_part_of_its_token_or_by_its_address(
-    headers: list[tuple[bytes, bytes]], owner: str
-) -> None:
-    request = Request({"type": "http", "headers": headers, "client": ("203.0.113.9", 1)})
-    assert presented(request) == owner
+def asked(header: str, where: str = "203.0.113.9") -> Request:
+    return Request({"type": "http", "headers": [(b"authorization", header.encode())], "client": (where, 1)})
+
+
+def test_requests_are_queued_by_address_and_whole_credential() -> None:
+    """Tokens of one identity provider begin alike, and anyone can send the beginning of someone else's token."""
+    common = "Bearer eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9."
+    requests = [asked(common + "ana"), asked(common + "ben"), asked(common + "ana", "203.0.113.10"), asked("")]
+    owners = [presented(request) for request in requests]
+    assert len(set(owners)) == 4
+    assert owners[0] == presented(asked(common + "ana"))
+    assert not any("ana" in owner for owner in owners)
+
+
+def test_made_up_owners_cannot_fill_the_queue_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "MAX_WAITING_TOTAL", 5)
+    gate = threading.Event()
+
+    async def main() -> None:
+        reserved = ReservedThreads()
+        runs = [asyncio.ensure_future(reserved.authenticate(f"owner {n}", gate.wait)) for n in range(4 + 5)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(AccessError) as refusal:
+            await reserved.authenticate("one more", gate.wait)
+        assert code(refusal.value) == "HB726"
+        gate.set()
+        await asyncio.gather(*runs)
+
+    asyncio.run(main())
 
 
 def test_planning_is_bounded_by_its_own_time_alone() -> None:

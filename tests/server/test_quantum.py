@@ -10,7 +10,7 @@ import pytest
 from hubbub.errors import RunError
 from hubbub.server import middleware as border
 from hubbub.server import query_pool as work
-from hubbub.server import service
+from hubbub.server import query_service as service
 
 QUANTUM = 1000.0  # seconds, which pass when a test says so
 GROUPED = "SELECT year, COUNT(*) AS n FROM health GROUP BY year"

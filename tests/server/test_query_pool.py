@@ -119,7 +119,7 @@ def test_answers_leave_on_the_quantum_also_errors(start_app: Any, took: float) -
 def test_a_full_line_is_refused_and_nothing_is_charged(gated: Any) -> None:
     world, gate = gated(workers=1, queue=2)
     places = [(enqueue(world, f"job of {who} {n}", who=who), who) for n, who in enumerate(("ana", "ana", "ben"))]
-    gate.begun.acquire()
+    assert gate.begun.acquire(timeout=60)
     answer = send(world, "one too many", who="ben")
     assert (answer.status_code, answer.json()["code"]) == (429, "HB722")
     assert int(answer.headers["Retry-After"]) >= 1
@@ -147,9 +147,9 @@ def test_one_analyst_cannot_take_every_thread(gated: Any) -> None:
     world, gate = gated(workers=4, queue=9)
     mine = [enqueue(world, f"job {number}") for number in range(4)]
     for _ in range(2):
-        gate.begun.acquire()
+        assert gate.begun.acquire(timeout=60)
     other = enqueue(world, "of another", who="ben")
-    gate.begun.acquire()
+    assert gate.begun.acquire(timeout=60)
     assert [state(world, place)["state"] for place in mine] == ["running", "running", "queued", "queued"]
     assert state(world, other, who="ben")["state"] == "running"
     gate.open.set()
@@ -159,7 +159,7 @@ def test_one_analyst_cannot_take_every_thread(gated: Any) -> None:
 def test_a_job_is_queued_then_running_then_done(gated: Any) -> None:
     world, gate = gated(workers=1)
     first, second = enqueue(world, "first"), enqueue(world, "second")
-    gate.begun.acquire()
+    assert gate.begun.acquire(timeout=60)
     assert (state(world, first)["state"], state(world, second)["state"]) == ("running", "queued")
     gate.open.set()
     done = state(world, second, wait=20)
@@ -185,7 +185,7 @@ def test_a_job_that_fails_shows_the_one_constant(app: Any) -> None:
 def test_a_job_that_waits_is_cancelled_at_no_cost(gated: Any) -> None:
     world, gate = gated(workers=1)
     enqueue(world, "first")
-    gate.begun.acquire()
+    assert gate.begun.acquire(timeout=60)
     second = enqueue(world, "second")
     assert world.client().delete(second).json()["state"] == "cancelled"
     gate.open.set()
@@ -195,10 +195,10 @@ def test_a_job_that_waits_is_cancelled_at_no_cost(gated: Any) -> None:
 
 
 def test_a_job_that_runs_is_stopped_and_its_charge_stands(gated: Any) -> None:
-    world, gate = gated(workers=3)
+    world, gate = gated(workers=4)
     first, second = enqueue(world, "first"), enqueue(world, "second")
-    gate.begun.acquire()
-    gate.begun.acquire()
+    assert gate.begun.acquire(timeout=60)
+    assert gate.begun.acquire(timeout=60)
     assert world.client().delete(first).json()["state"] == "cancelled"
     deadline = time.monotonic() + 20
     while world.service.pool.counts()[0] > 1 and time.monotonic() < deadline:
@@ -239,7 +239,7 @@ def test_a_stop_lets_running_queries_end_and_takes_no_new_ones(gated: Any) -> No
     world, gate = gated(workers=1)
     with ThreadPoolExecutor(2) as pool:
         running = pool.submit(world.ask, key="running")
-        gate.begun.acquire()
+        assert gate.begun.acquire(timeout=60)
         stopping = pool.submit(world.service.close)
         while not world.service.pool._stopping:
             time.sleep(0.005)
@@ -254,7 +254,7 @@ def test_a_stop_fails_what_does_not_end_and_loses_no_charge(gated: Any, start_ap
     world, gate = gated(workers=1)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(world.ask, header="one", key="one")
-        gate.begun.acquire()
+        assert gate.begun.acquire(timeout=60)
         world.service.pool.close(patience=0.05)
         answer = running.result(timeout=20)
     assert (answer.status_code, answer.json()["code"]) == (424, "HB900")

@@ -208,8 +208,8 @@ def test_filters_on_one_side_come_before_its_cut() -> None:
 
 def test_a_query_may_tighten_the_cut() -> None:
     text = "SELECT count(*) FROM t JOIN o ON t.u = o.u"
-    (line,) = {each for each in planned(text, rows=1, groups=1).derivation if each.startswith("cut")}
-    assert line == "cut before the join: each unit keeps at most 1 rows, in hash order; stability 1 in units"
+    (line,) = {each for each in planned(text, rows=1, groups=1).derivation if each.startswith("truncation")}
+    assert line == "truncation before the join: each unit keeps at most 1 rows, by hash; stability 1 in units"
 
 
 def refused(text: str, tables: dict[str, Table] = TABLES, **options: Any) -> QueryError:

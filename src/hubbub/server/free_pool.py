@@ -7,12 +7,14 @@ those who ask share fairly as well.
 
 import asyncio
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
+from itertools import count
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -30,6 +32,8 @@ T = TypeVar("T")
 
 #: Maximum number of waiting requests of one principal.
 MAX_WAITING = 64
+#: Maximum number of waiting requests of everyone.
+MAX_WAITING_TOTAL = 1024
 #: Roles with a longer deadline, for example to verify the whole ledger.
 TRUSTED: frozenset[Role] = frozenset({"owner", "auditor"})
 TRUSTED_SECONDS = 600.0
@@ -41,6 +45,7 @@ class _Task:
     run: Callable[[], Any]
     future: "Future[Any]" = field(default_factory=Future)
     stopped: AccessError | None = None
+    number: int = field(default_factory=count().__next__)  #: the order of arrival
 
     def check(self) -> None:
         """Raise if no one waits for the result any longer."""
@@ -51,29 +56,35 @@ class _Task:
 class FairThreads:
     """A few threads that owners share fairly: whoever has the fewest running tasks is next, then who waited longest.
 
-    No owner takes more than `share` threads, or has more than `MAX_WAITING` waiting tasks.
+    No owner takes more than `share` threads, or has more than `MAX_WAITING` waiting tasks; all owners together have no
+    more than `MAX_WAITING_TOTAL`, because an owner may be a name that a client made up.
     """
 
     def __init__(self, *, threads: int, share: int, name: str) -> None:
         self._idle = threads
         self._share = share
         self._running: Counter[str] = Counter()
-        self._waiting: list[_Task] = []
+        self._waiting: dict[str, deque[_Task]] = {}
+        self._total = 0
         self._mutex = threading.Lock()
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of running and waiting tasks."""
         with self._mutex:
-            return sum(self._running.values()), len(self._waiting)
+            return sum(self._running.values()), self._total
 
     def begin(self, owner: str, call: Callable[[], Any]) -> tuple[_Task, "asyncio.Future[Any]"]:
         """Queue a call; the future belongs to the running event loop."""
         task = _Task(owner, call)
         with self._mutex:
-            if sum(other.owner == owner for other in self._waiting) >= MAX_WAITING:
+            own = self._waiting.get(owner, ())
+            if len(own) >= MAX_WAITING:
                 raise AccessError("HB726", "You have too many waiting requests.", "Wait for some of them to finish.", 2)
-            self._waiting.append(task)
+            if self._total >= MAX_WAITING_TOTAL:
+                raise AccessError("HB726", "Too many requests are waiting.", "Try again in 2 s.", 2)
+            self._waiting.setdefault(owner, deque()).append(task)
+            self._total += 1
             self._dispatch()
         future = asyncio.wrap_future(task.future)
         future.add_done_callback(_retrieve)
@@ -84,17 +95,25 @@ class FairThreads:
         if task.stopped is None and not task.future.done():
             task.stopped = _gone()
         with self._mutex:
-            if task in self._waiting:
-                self._waiting.remove(task)
+            if task in self._waiting.get(task.owner, ()):
+                self._forget(task)
+
+    def _forget(self, task: _Task) -> None:
+        """Take a task out of the queue; the caller holds the mutex."""
+        own = self._waiting[task.owner]
+        own.remove(task)
+        self._total -= 1
+        if not own:
+            del self._waiting[task.owner]
 
     def _dispatch(self) -> None:
         """Give each idle thread the next eligible task; the caller holds the mutex."""
         while self._idle:
-            eligible = [task for task in self._waiting if self._running[task.owner] < self._share]
+            eligible = [own[0] for owner, own in self._waiting.items() if self._running[owner] < self._share]
             if not eligible:
                 return
-            chosen = min(eligible, key=lambda task: self._running[task.owner])  # ties: the oldest
-            self._waiting.remove(chosen)
+            chosen = min(eligible, key=lambda task: (self._running[task.owner], task.number))
+            self._forget(chosen)
             self._idle -= 1
             self._running[chosen.owner] += 1
             self._pool.submit(self._run, chosen)
@@ -189,12 +208,14 @@ class ReservedThreads:
 
 
 def presented(request: Request) -> str:
-    """Return what an unauthenticated request is queued by: its credential, or its address if it has none.
+    """Return what an unauthenticated request is queued by: its address and a hash of its credential.
 
-    Only the public part of a token is used (`hub_` and its id).
+    The whole credential counts, because tokens of one identity provider begin alike. The address counts, because
+    anyone can send the public part of someone else's token.
     """
-    credential = request.headers.get("authorization", "")[:23]
-    return credential or address(request.client.host if request.client else None)
+    credential = request.headers.get("authorization", "")
+    where = address(request.client.host if request.client else None)
+    return f"{where} {sha256(credential.encode()).hexdigest()[:16]}"
 
 
 def _retrieve(future: "asyncio.Future[Any]") -> None:

@@ -164,7 +164,7 @@ def test_the_lock_is_what_denies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """The planted error: with a cell that does not lock itself, the trial at the start refuses to go on."""
     cell = tmp_path / "cell.py"
     cell.write_text(boxes._WORKER.read_text().replace("    _lock(libc)\n", ""))
-    monkeypatch.setattr(boxes, "_CELL", cell)
+    monkeypatch.setattr(boxes, "_WORKER", cell)
     with pytest.raises(ParameterError, match="HB192"):
         Sandbox(Code.of(MEAN), outputs=1, seconds=SECONDS)
 

@@ -77,5 +77,5 @@ def test_the_table_that_is_stored_has_the_distribution_that_was_audited(
 def test_the_audit_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stream", "audit", "--epsilon", "1"]) == 0
     shown = capsys.readouterr().out
-    assert "density (ours)" in shown
+    assert "density (hubbub)" in shown
     assert shown.count("inf") == 2

@@ -38,8 +38,8 @@ bug = PATH.bug
 def charge_after_run() -> None:
     def around(of: Any, self: Any, analyst: str, question: Question, **named: Any) -> Any:
         planned = self._plan(analyst, question, salt=self._salt)
-        for each in getattr(planned, "statements", ()):
-            self.engine.run(each.sql)
+        for sql in planned.statements:
+            self.engine.run(sql)
         return of(self, analyst, question, **named)
 
     wrap(Curator, "query", around)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -170,8 +171,8 @@ class Frame:
 
     async def _reserved(self, request: Request, call: Callable[..., T], *args: Any, **options: Any) -> T:
         """Run a call on the reserved threads, in the turn of its session or address."""
-        owner = request.cookies.get(self.sessions.cookie, "")[:100] or presented(request)
-        return await self.service.reserved.sign_in(owner, call, *args, **options)
+        cookie = sha256(request.cookies.get(self.sessions.cookie, "").encode()).hexdigest()[:16]
+        return await self.service.reserved.sign_in(f"{presented(request)} {cookie}", call, *args, **options)
 
     def _visit(self, request: Request, *, signed_in: bool) -> Visit:
         """Identify the user; an anonymous visitor gets a cookie too, so that the sign-in form has a CSRF token."""
