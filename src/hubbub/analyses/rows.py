@@ -132,7 +132,7 @@ def column(table: Table, name: object, what: str) -> Column:
 def salted_order(codes: NDArray[np.int64], salt: str) -> NDArray[np.uint64]:
     """Give each code a position in an order that depends on a salt only: a permutation of 64 bits (splitmix).
 
-    >>> len(set(mixed(np.arange(1000), "salt").tolist()))
+    >>> len(set(salted_order(np.arange(1000), "salt").tolist()))
     1000
     """
     word = codes.astype(np.uint64) ^ np.uint64(int.from_bytes(sha256(salt.encode()).digest()[:8], "big"))

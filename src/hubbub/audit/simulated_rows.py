@@ -43,9 +43,9 @@ _PUBLIC_ROWS = 200
 class SimulatedData:
     """Simulated rows in an in-memory DuckDB, under the names of the declared tables.
 
-    >>> from hubbub.core.schema import Unit
-    >>> people = Table("people", (Column("age", Kind.INTEGER),), Unit(None))
-    >>> with MadeUp([people], units=3, chance=random.Random(1)) as data:
+    >>> from hubbub.core.schema import PrivacyUnit
+    >>> people = Table("people", (Column("age", Kind.INTEGER),), PrivacyUnit(None))
+    >>> with SimulatedData([people], units=3, chance=random.Random(1)) as data:
     ...     data.ask("SELECT count(*) AS n FROM people").through(lambda rows: int(rows["n"][0]))
     3
     """

@@ -34,7 +34,7 @@ class NeighborIndex:
     Equal points are stored once with their multiplicity: t equal points are a crowd of radius 0.
 
     >>> import numpy as np
-    >>> crowd = Crowd(np.array([[0.0], [1.0], [3.0]]))
+    >>> crowd = NeighborIndex(np.array([[0.0], [1.0], [3.0]]))
     >>> crowd.query(np.array([[0.25]]), t=2).radius.tolist()
     [0.75]
     """

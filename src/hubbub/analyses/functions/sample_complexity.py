@@ -37,7 +37,7 @@ def sensitivity_from_samples(*, reads: Number, succeeds: Number, within: Number)
     Tested   tests/analyses/functions/test_sample_complexity.py::test_sensitivity_follows_from_success_above_the_bound
              tests/analyses/functions/test_sample_complexity.py::test_printed_lemma_fails_at_the_bound_itself
 
-    >>> from_samples(reads="0.1", succeeds="0.9", within=3)
+    >>> sensitivity_from_samples(reads="0.1", succeeds="0.9", within=3)
     Fraction(6, 1)
     """
     alpha = numbers.in_range(reads, "reads", Fraction(0), Fraction(1))

@@ -54,7 +54,7 @@ def project_to_totals(values: Floats, totals: Floats) -> Floats:
 
     This is the projection onto a simplex: the same amount is subtracted from all numbers that stay positive.
 
-    >>> onto_total(np.array([[3.0, -1.0, 2.0]]), np.array([4.0])).tolist()
+    >>> project_to_totals(np.array([[3.0, -1.0, 2.0]]), np.array([4.0])).tolist()
     [[2.5, 0.0, 1.5]]
     """
     if not values.size:
@@ -71,7 +71,7 @@ def round_to_totals(values: Floats, totals: Whole) -> Whole:
 
     The numbers must add up approximately to their total. Ties go to the first.
 
-    >>> rounded(np.array([[1.5, 0.25, 2.25], [0.0, 0.0, 0.0]]), np.array([4, 0])).tolist()
+    >>> round_to_totals(np.array([[1.5, 0.25, 2.25], [0.0, 0.0, 0.0]]), np.array([4, 0])).tolist()
     [[2, 0, 2], [0, 0, 0]]
     """
     floors = np.floor(values + 1e-9)
@@ -104,7 +104,7 @@ def _taken(whole: Whole, amount: Whole) -> Whole:
 def round_running_totals(values: Floats) -> Whole:
     """Round non-negative numbers so that every running total is off by at most one half.
 
-    >>> running(np.array([0.4, 0.4, 0.4, 0.8])).tolist()
+    >>> round_running_totals(np.array([0.4, 0.4, 0.4, 0.8])).tolist()
     [0, 1, 0, 1]
     """
     totals = np.rint(np.cumsum(values)).astype(np.int64)
