@@ -52,7 +52,9 @@ def test_both_relations_both_kinds_of_noise_and_both_kinds_of_units_are_tried() 
         assert len({each.subject.relation for each in tried}) == 2, name
     for name in ("tabulate", "moments", "stream", "geography", "ranges"):
         events = [each.subject.make(silent=False).event for each in TRIED[name]]
-        assert {kind for event in events for _, kind in slots(event).values()} == {"LaplaceEvent", "GaussianEvent"}, name
+        assert {kind for event in events for _, kind in slots(event).values()} == {"LaplaceEvent", "GaussianEvent"}, (
+            name
+        )
 
 
 def test_a_search_that_reaches_too_little_says_so() -> None:
