@@ -155,47 +155,47 @@ ONE = {"epsilon": "1"}
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("datasets visits budget per_query", "7"),
-        ("datasets visits budget renewal epsilon", "7"),
-        ("datasets visits budget renewal delta", "1/10"),
-        ("datasets visits budget renewal per", "year"),
-        ("datasets visits budget renewal per", ""),
-        ("datasets visits budget show", "loud"),
-        ("datasets visits budget show", "rounded"),
-        ("datasets visits budget show", None),
-        ("datasets a/b", {"budget": ONE}),
-        ("analysts ana visits epsilon", "7"),
-        ("analysts ana visits epsilon", "7/2"),  # the group of ana has 3
-        ("analysts ana visits delta", "1/10"),
-        ("analysts ana wards", ONE | {"delta": "1/10"}),
-        ("analysts dan visits epsilon", "7"),
-        ("analysts a/b", {}),
-        ("analysts a b", {}),
-        ("analysts ", {}),
-        ("groups night visits epsilon", "7"),
-        ("groups night visits delta", "1/10"),
-        ("groups night members", ["eve"]),
-        ("groups night members", []),
-        ("groups night members", ["ben", "ben"]),
-        ("groups night members", {"ben": 1}),
-        ("groups night", {"members": ["ben"]}),
-        ("groups a/b", {"members": ["ben"], "visits": ONE}),
+        ("datasets:visits:budget:per_query", "7"),
+        ("datasets:visits:budget:renewal:epsilon", "7"),
+        ("datasets:visits:budget:renewal:delta", "1/10"),
+        ("datasets:visits:budget:renewal:per", "year"),
+        ("datasets:visits:budget:renewal:per", ""),
+        ("datasets:visits:budget:show", "loud"),
+        ("datasets:visits:budget:show", "rounded"),
+        ("datasets:visits:budget:show", None),
+        ("datasets:a/b", {"budget": ONE}),
+        ("analysts:ana:visits:epsilon", "7"),
+        ("analysts:ana:visits:epsilon", "7/2"),  # the group of ana has 3
+        ("analysts:ana:visits:delta", "1/10"),
+        ("analysts:ana:wards", ONE | {"delta": "1/10"}),
+        ("analysts:dan:visits", {"epsilon": "7"}),
+        ("analysts:a/b", {}),
+        ("analysts:a b", {}),
+        ("analysts:", {}),
+        ("groups:night:visits:epsilon", "7"),
+        ("groups:night:visits:delta", "1/10"),
+        ("groups:night:members", ["eve"]),
+        ("groups:night:members", []),
+        ("groups:night:members", ["ben", "ben"]),
+        ("groups:night:members", {"ben": 1}),
+        ("groups:night", {"members": ["ben"]}),
+        ("groups:a/b", {"members": ["ben"], "visits": ONE}),
         ("returning", ["eve"]),
         ("returning", ["dan", "dan"]),
         ("returning", {"dan": 1}),
         ("declarations", ["visits"]),
         ("declarations", None),
-        ("declarations visits", ["public"]),
-        ("declarations a/b", {"public": False}),
+        ("declarations:visits", ["public"]),
+        ("declarations:a/b", {"public": False}),
     ],
 )
 def test_a_recorded_policy_that_the_configuration_would_refuse_is_refused(path: str, value: object) -> None:
     record = recorded()
-    *parents, name = path.split("/", 5)
+    *parents, name = path.split(":")
     inner: object = record
     for parent in parents:
         assert isinstance(inner, dict)
-        inner = inner.setdefault(parent, {} if parent != "visits" else {"epsilon": "1"})
+        inner = inner[parent]
     assert isinstance(inner, dict)
     inner[name] = value
     with pytest.raises(ValueError, match="The recorded policy has"):

@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,13 @@ def test_an_entry_rewritten_with_its_own_hash_no_longer_leads_to_the_next(kept: 
     assert [problem.text for problem in verification(kept).problems] == [
         "entry 5 was changed, or does not follow the previous one"
     ]
+
+
+def test_a_recorded_policy_that_the_configuration_would_refuse_is_found(desk: "Desk") -> None:
+    desk.policy = replace(desk.policy, show={"visits": "rounded"})
+    with desk.open():
+        pass
+    assert [problem.text for problem in verification(desk).problems] == ["a record cannot be read (ValueError)"]
 
 
 def test_entries_in_another_order_are_found(kept: "Desk") -> None:

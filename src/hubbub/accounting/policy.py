@@ -5,14 +5,15 @@ dataset, and of the calendar day or month if the budget renews. An analyst can q
 personal or of a group. `hubbub.config.policy` reads a policy from hubbub.yaml.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.filters import Budget
@@ -21,6 +22,13 @@ from hubbub.core import numbers
 from hubbub.errors import ParameterError
 
 DAY = 86_400_000_000  # in microseconds
+
+_NAME = re.compile(r"[\w.@+-]{1,100}")  # no slash, so that the labels of different caps differ
+
+
+def is_name(value: object) -> bool:
+    """Say whether a value is a valid name of a dataset, analyst, group or entity."""
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +122,23 @@ class Policy:
 
     @staticmethod
     def from_record(record: Mapping[str, Any]) -> "Policy":
-        """Read the canonical form back. Whoever reads an untrusted record compares `text` with it afterwards."""
-        datasets: dict[str, tuple[Cap, ...]] = {}
+        """Read the canonical form back, and raise an error for a policy that hubbub.yaml cannot contain.
+
+        Whoever reads an untrusted record compares `text` with it afterwards, which finds unknown keys.
+        """
+        declarations = record.get("declarations", {})
+        _require(_is_mapping_of_mappings(declarations), "has invalid declarations")
+        for names in (record["datasets"], record["analysts"], record["groups"], declarations):
+            _require(all(is_name(name) for name in names), "has an invalid name")
+        # public datasets have no budget, only a declaration
+        public = any(declaration.get("public") is True for declaration in declarations.values())
+        _require(record["datasets"] or public, "has no dataset")
+        datasets = {name: _dataset_caps(name, entry["budget"]) for name, entry in record["datasets"].items()}
         show: dict[str, CapDisplay] = {}
         for name, entry in record["datasets"].items():
-            terms = entry["budget"]
-            lifetime = _budget(terms, Fraction(0))
-            caps = [Cap("dataset", name, name, lifetime)]
-            if "per_query" in terms:
-                caps.insert(0, Cap("query", "one", name, Budget(numbers.epsilon(terms["per_query"]), lifetime.delta)))
-            if "renewal" in terms:
-                renewal = terms["renewal"]
-                caps.append(Cap("dataset", name, name, _budget(renewal, lifetime.delta), renewal["per"]))
-            if "show" in terms:
-                show[name] = terms["show"]
-            datasets[name] = tuple(caps)
+            if "show" in entry["budget"]:
+                show[name] = entry["budget"]["show"]
+                _require(show[name] in get_args(CapDisplay) and show[name] != "rounded", "has an invalid `show`")
 
         def caps_of(scope: CapScope, name: str, entries: Mapping[str, Any]) -> dict[str, Cap]:
             deltas = {dataset: _lifetime(datasets[dataset]).budget.delta for dataset in entries}
@@ -138,9 +148,15 @@ class Policy:
         groups: dict[str, tuple[tuple[str, ...], Mapping[str, Cap]]] = {}
         for name, entry in record["groups"].items():
             entries = {dataset: terms for dataset, terms in entry.items() if dataset != "members"}
+            _require(entries, "has a group without caps")
+            _require(_lists_some(entry["members"], analysts), "has a group with invalid members")
             groups[name] = (tuple(entry["members"]), caps_of("group", name, entries))
-        declarations, returning = record.get("declarations", {}), tuple(record.get("returning", ()))
-        return Policy(datasets, analysts, groups, declarations, returning, show)
+        returning = record.get("returning", [])
+        _require(returning == [] or _lists_some(returning, analysts), "has invalid returning analysts")
+        policy = Policy(datasets, analysts, groups, declarations, tuple(returning), show)
+        for excess in unreachable_caps(policy):
+            raise ValueError(f"The recorded policy has {excess.path} above {excess.limit_path}.")
+        return policy
 
     @cached_property
     def hash(self) -> bytes:
@@ -196,6 +212,79 @@ class Policy:
             caps_by_label |= {cap.label: cap for cap in self.datasets[dataset] if cap.scope != "query"}
             caps_by_label |= {caps[dataset].label: caps[dataset] for _, caps in self.groups.values() if dataset in caps}
         return tuple(caps_by_label.values())
+
+
+class UnreachableCap(NamedTuple):
+    """A value of a cap above that of another cap. The paths are those in hubbub.yaml."""
+
+    path: str
+    value: Fraction
+    limit_path: str
+    limit: Fraction
+
+
+def unreachable_caps(policy: Policy) -> Iterator[UnreachableCap]:
+    """Find caps that can never be reached because another cap is smaller: one of the two is a mistake."""
+    for caps in (
+        *policy.datasets.values(),
+        *[own.values() for own in policy.analysts.values()],
+        *[shared.values() for _, shared in policy.groups.values()],
+    ):
+        for cap in caps:
+            lifetime = _lifetime(policy.datasets[cap.dataset])
+            if cap.budget.epsilon > lifetime.budget.epsilon:
+                yield _epsilon_above(cap, lifetime)
+            if cap.budget.delta > lifetime.budget.delta:
+                paths = f"{_path(cap)}.delta", f"{_path(lifetime)}.delta"
+                yield UnreachableCap(paths[0], cap.budget.delta, paths[1], lifetime.budget.delta)
+    for members, group_caps in policy.groups.values():
+        for member in members:
+            for dataset, shared in group_caps.items():
+                own = policy.analysts[member].get(dataset, shared)
+                if own.budget.epsilon > shared.budget.epsilon:  # δ is not compared: it may be inherited
+                    yield _epsilon_above(own, shared)
+
+
+def _epsilon_above(cap: Cap, limit: Cap) -> UnreachableCap:
+    path = _path(cap) if cap.scope == "query" else f"{_path(cap)}.epsilon"
+    return UnreachableCap(path, cap.budget.epsilon, f"{_path(limit)}.epsilon", limit.budget.epsilon)
+
+
+def _path(cap: Cap) -> str:
+    """Give the place of a cap in hubbub.yaml."""
+    if cap.scope in ("analyst", "group"):
+        return f"{cap.scope}s.{cap.name}.{cap.dataset}"
+    path = f"datasets.{cap.dataset}.budget"
+    if cap.scope == "query":
+        return f"{path}.per_query"
+    return path if cap.per is None else f"{path}.renewal"
+
+
+def _dataset_caps(name: str, terms: Mapping[str, Any]) -> tuple[Cap, ...]:
+    """Read the recorded caps of a dataset."""
+    lifetime = _budget(terms, Fraction(0))
+    caps = [Cap("dataset", name, name, lifetime)]
+    if "per_query" in terms:
+        caps.insert(0, Cap("query", "one", name, Budget(numbers.epsilon(terms["per_query"]), lifetime.delta)))
+    if "renewal" in terms:
+        renewal = terms["renewal"]
+        _require(renewal["per"] in get_args(CapPeriod), "has an unknown period of renewal")
+        caps.append(Cap("dataset", name, name, _budget(renewal, lifetime.delta), renewal["per"]))
+    return tuple(caps)
+
+
+def _is_mapping_of_mappings(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(entry, Mapping) for entry in value.values())
+
+
+def _lists_some(value: object, analysts: Mapping[str, object]) -> bool:
+    """Say whether a value is a list of known analysts, each once, and at least one."""
+    return isinstance(value, list) and 0 < len(value) == len(set(value)) and all(name in analysts for name in value)
+
+
+def _require(valid: object, otherwise: str) -> None:
+    if not valid:
+        raise ValueError(f"The recorded policy {otherwise}.")
 
 
 def _lifetime(caps: Sequence[Cap]) -> Cap:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hubbub.accounting.policy import is_name
 from hubbub.config.columns import read_column
-from hubbub.config.document import KEYS, check_keys, expect_mapping, is_name, reject, reject_unknown
+from hubbub.config.document import KEYS, check_keys, expect_mapping, reject, reject_unknown
 from hubbub.core import numbers
 from hubbub.core.schema import Column, PrivacyUnit, Table
 from hubbub.core.unit import Relation

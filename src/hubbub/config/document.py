@@ -1,12 +1,12 @@
 """Read a hubbub.yaml document: safe YAML, known keys, and errors that name the place in the file."""
 
-import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import NoReturn, cast
 
 import yaml
 
+from hubbub.accounting.policy import is_name
 from hubbub.errors import ConfigError
 
 #: The keys of each section of hubbub.yaml. Add a new key here.
@@ -67,7 +67,6 @@ KEYS: Mapping[str, frozenset[str]] = {
     "cap": frozenset({"epsilon", "delta"}),
 }
 
-_NAME = re.compile(r"[\w.@+-]{1,100}")
 NAME_RULE = "A name has 1 to 100 letters, digits, or any of . _ @ + - and no spaces."
 MAX_CHARACTERS = 1_000_000
 #: Brackets that may be open at once.
@@ -169,11 +168,6 @@ def expect_mapping(value: object, path: str) -> dict[str, object]:
         if not isinstance(key, str):
             reject("HB408", f"{path}.{key}".lstrip("."), f"has the key {key!r}, which is not text", "Put it in quotes.")
     return value
-
-
-def is_name(value: object) -> bool:
-    """Say whether a value is a valid name of a dataset, analyst, group or entity."""
-    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def expect_names(value: object, path: str) -> dict[str, object]:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from typing import NoReturn, cast
+from typing import cast
 
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.policy import Cap, Policy
+from hubbub.accounting.policy import Cap, Policy, is_name, unreachable_caps
 from hubbub.answers.budget import CapDisplay, CapScope
 from hubbub.config.document import (
     KEYS,
@@ -19,7 +19,6 @@ from hubbub.config.document import (
     check_keys,
     expect_mapping,
     expect_names,
-    is_name,
     parse_yaml,
     reject,
     reject_unknown,
@@ -89,8 +88,15 @@ def read_policy(document: object) -> Policy:
     for members, _ in groups.values():
         for member in members:
             analysts.setdefault(member, {})
-    _check_group_caps(analysts, groups)
-    return Policy(datasets, analysts, groups, returning=_returning(top, analysts), show=_show(top))
+    policy = Policy(datasets, analysts, groups, returning=_returning(top, analysts), show=_show(top))
+    _check_reachable(policy)
+    return policy
+
+
+def _check_reachable(policy: Policy) -> None:
+    for path, value, limit_path, limit in unreachable_caps(policy):
+        why = f"is {numbers.brief(value)}, which exceeds {limit_path} ({numbers.brief(limit)}) and can never be reached"
+        reject("HB406", path, why, "Lower the first value or raise the second.")
 
 
 def _returning(top: Mapping[str, object], analysts: Mapping[str, object]) -> tuple[str, ...]:
@@ -138,8 +144,6 @@ def _dataset_caps(name: str, value: object) -> tuple[Cap, ...] | None:
     caps = [Cap("dataset", name, name, lifetime)]
     if "per_query" in terms:
         epsilon = _number(terms["per_query"], f"{path}.per_query", numbers.epsilon)
-        if epsilon > lifetime.epsilon:
-            _reject_above(f"{path}.per_query", epsilon, f"{path}.epsilon", lifetime.epsilon)
         caps.insert(0, Cap("query", "one", name, Budget(epsilon, lifetime.delta)))
     if "renewal" in terms:
         path += ".renewal"
@@ -148,9 +152,7 @@ def _dataset_caps(name: str, value: object) -> tuple[Cap, ...] | None:
         per = renewal.get("per")
         if per not in ("day", "month"):
             reject("HB403", f"{path}.per", f"is {per!r}", "Write `day` or `month`.")
-        budget = _budget(renewal, path, lifetime.delta)
-        _check_within(budget, path, lifetime, f"datasets.{name}.budget")
-        caps.append(Cap("dataset", name, name, budget, per))
+        caps.append(Cap("dataset", name, name, _budget(renewal, path, lifetime.delta), per))
     return tuple(caps)
 
 
@@ -174,9 +176,7 @@ def _caps(
         terms = expect_mapping(entry, where)
         check_keys(terms, where, KEYS["cap"])
         (lifetime,) = [cap.budget for cap in datasets[dataset] if cap.scope == "dataset" and cap.per is None]
-        budget = _budget(terms, where, lifetime.delta)
-        _check_within(budget, where, lifetime, f"datasets.{dataset}.budget")
-        caps[dataset] = Cap(scope, name, dataset, budget)
+        caps[dataset] = Cap(scope, name, dataset, _budget(terms, where, lifetime.delta))
     return caps
 
 
@@ -199,33 +199,6 @@ def _members(group: Mapping[str, object], path: str, analysts: Mapping[str, obje
                 f"Write {near[0]!r}. If {member!r} is another analyst, add `{member}: {{}}` under analysts.",
             )
     return tuple(members)
-
-
-def _check_group_caps(
-    analysts: Mapping[str, Mapping[str, Cap]], groups: Mapping[str, tuple[tuple[str, ...], Mapping[str, Cap]]]
-) -> None:
-    """Reject an analyst's cap that is above the cap of the analyst's group."""
-    for group, (members, caps) in groups.items():
-        for member in members:
-            for dataset in caps.keys() & analysts[member].keys():
-                own, shared = analysts[member][dataset].budget.epsilon, caps[dataset].budget.epsilon
-                if own > shared:  # δ is not compared: it may be inherited rather than written
-                    _reject_above(
-                        f"analysts.{member}.{dataset}.epsilon", own, f"groups.{group}.{dataset}.epsilon", shared
-                    )
-
-
-def _check_within(inner: Budget, inner_path: str, outer: Budget, outer_path: str) -> None:
-    """Reject a cap that can never be reached because another cap is smaller: one of them is a mistake."""
-    if inner.epsilon > outer.epsilon:
-        _reject_above(f"{inner_path}.epsilon", inner.epsilon, f"{outer_path}.epsilon", outer.epsilon)
-    if inner.delta > outer.delta:
-        _reject_above(f"{inner_path}.delta", inner.delta, f"{outer_path}.delta", outer.delta)
-
-
-def _reject_above(path: str, value: Fraction, limit_path: str, limit: Fraction) -> NoReturn:
-    why = f"is {numbers.brief(value)}, which exceeds {limit_path} ({numbers.brief(limit)}) and can never be reached"
-    reject("HB406", path, why, "Lower the first value or raise the second.")
 
 
 def _number(value: object, path: str, accept: Callable[..., Fraction]) -> Fraction:
