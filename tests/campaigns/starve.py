@@ -226,8 +226,12 @@ def shared() -> None:
     async def through(_: object, call: Callable[..., object], /, *args: object, **options: object) -> object:
         return await anyio.to_thread.run_sync(partial(call, *args, **options))
 
+    async def of_owner(_: object, __: str, call: Callable[..., object], /, *args: object, **options: object) -> object:
+        return await through(None, call, *args, **options)
+
     FreePool.run = in_turn  # type: ignore[method-assign,assignment]
-    ReservedThreads.authenticate = ReservedThreads.sign_in = ReservedThreads.health = through  # type: ignore[method-assign,assignment]
+    ReservedThreads.authenticate = ReservedThreads.sign_in = of_owner  # type: ignore[method-assign,assignment]
+    ReservedThreads.health = through  # type: ignore[method-assign,assignment]
 
 
 def siege(folder: Path, seconds: float, before: Callable[[], None] | None = None) -> Victim:
