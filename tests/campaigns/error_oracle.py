@@ -223,8 +223,8 @@ UNBOUNDED = (
 def unbounded() -> Iterator[None]:
     """Plant the error: no truncation of relations and no size limits."""
     with (
-        patch.object(fanout, "bounded", lambda rel, _: fanout.BoundedRelation(rel, None)),
-        patch.object(work, "weighed"),
+        patch.object(fanout, "bound_joins", lambda rel, _: fanout.BoundedRelation(rel, None)),
+        patch.object(work, "check_row_cost"),
     ):
         yield
 
