@@ -56,23 +56,23 @@ TREE, PRICE, TRIES = EXAMPLES["decision_tree"], "0.5", 16
 
 _VICTIM = """
 import os, signal, sys
-from tests.campaigns.rig.interrupted_runs import Trace, asked, attempt
+from tests.campaigns.rig.interrupted_runs import RunTrace, all_queries, attempt
 import hubbub
 name, path, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
-trace = Trace(stop=stop)
+trace = RunTrace(stop=stop)
 def die():
     print(trace.ended, file=sys.stderr)
     print("\\n".join(" ".join(each) for each in trace.events), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-point = Trace.point
+point = RunTrace.point
 def deadly(self):
     try:
         point(self)
     except BaseException:
         die()
-Trace.point = deadly
+RunTrace.point = deadly
 with hubbub.open(path, analyst="ana") as session:
-    attempt(session._curator, dict(asked())[name], "killed " + name, trace)
+    attempt(session._curator, dict(all_queries())[name], "killed " + name, trace)
 die()
 """
 

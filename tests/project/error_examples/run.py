@@ -26,13 +26,15 @@ def create_world(folder: Path) -> Path:
     """Write the tables and the hubbub.yaml that the examples are about."""
     for name, text in WORLD.items():
         (folder / name).write_text(text)
+        (folder / name).chmod(0o644)  # whatever umask an earlier test has left
     return folder / "hubbub.yaml"
 
 
 @contextlib.contextmanager
 def uninstalled(package: str) -> Iterator[None]:
-    """Make the import of a package fail, also where it was imported before."""
-    kept = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{package}.")}
+    """Make the import of a package fail, also where it, or hubbub's server, was imported before."""
+    hidden = (f"{package}.", "hubbub.server.app.")
+    kept = {name: module for name, module in sys.modules.items() if f"{name}.".startswith(hidden)}
     for name in kept:
         del sys.modules[name]
     sys.modules[package] = None  # type: ignore[assignment]
