@@ -400,7 +400,8 @@ def test_no_seed_is_in_the_ledger_s_files(session: Session, clinic: Path, monkey
 
 def test_a_folder_of_seeds_that_others_can_read_is_refused_before_anything_is_charged(clinic: Path) -> None:
     text = (clinic / "hubbub.yaml").read_text()
-    (clinic / "open").mkdir(mode=0o755)
+    (clinic / "open").mkdir()
+    (clinic / "open").chmod(0o755)
     (clinic / "hubbub.yaml").write_text(text + "ledger: {seeds: open}\n")
     with pytest.raises(LedgerError, match=r"HB326.*accessible to others"):
         open_session(clinic / "hubbub.yaml", analyst="ana")

@@ -26,7 +26,6 @@ def create_world(folder: Path) -> Path:
     """Write the tables and the hubbub.yaml that the examples are about."""
     for name, text in WORLD.items():
         (folder / name).write_text(text)
-        (folder / name).chmod(0o644)  # whatever umask an earlier test has left
     return folder / "hubbub.yaml"
 
 
@@ -76,11 +75,14 @@ def run(example: Example, folder: Path) -> None:
 def error_of(example: Example, folder: Path) -> HubbubError:
     """Run an example and give its error."""
     noise = io.StringIO()
+    umask = os.umask(0o022)
     with contextlib.chdir(folder), contextlib.redirect_stderr(noise), contextlib.redirect_stdout(noise):
         try:
             run(example, folder)
         except HubbubError as error:
             return error
+        finally:
+            os.umask(umask)  # a server changes it
     raise AssertionError(f"{example.text!r} raises nothing")
 
 
