@@ -1,25 +1,30 @@
 """Compute one column of a result from noisy integers: its value and its interval in every cell.
 
-Tested in tests/sql/test_intervals.py.
+Tested in tests/sql/test_intervals.py and tests/sql/test_interval_ends.py.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.schema import Kind
+from hubbub.core.schema import Bounds, Kind
 from hubbub.sql import postprocess
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order_statistics import MISS
 from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width, selection_count
-from hubbub.sql.expressions import Col, Expr, FunctionCall
+from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
 from hubbub.sql.noise import CellSelections, half_width
 from hubbub.sql.plan import Plan
+from hubbub.sql.rules import range_of
 
 Integers = NDArray[np.int64]
+
+#: More than any result that has no range of its own: sums saturate at 2⁶¹ steps, and a step is at most 2⁵³.
+_LARGEST = Fraction(2) ** 120
 
 #: A divisor must exceed this many standard deviations of its noise, or the interval is unbounded.
 _SURE = 4.0
@@ -55,17 +60,33 @@ def estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool)
         half = np.full_like(inputs[0], linear_half_width(formula, plan.measures[places[0]]))
     else:
         half = deviations_at_level(plan.noise) * spread(core, steady, deviations)
+    least = -np.inf if formula.low is None else formula.low
+    most = np.inf if formula.high is None else formula.high
+    first, last = (least, most) if formula.core_range is None else formula.core_range
     with np.errstate(all="ignore"):
-        middle = core(steady)
-        low, high = middle - half, middle + half
+        low, high = ends(core(steady), half, first, last)
     unsure = ~_sure(formula, inputs, deviations)
     low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     if formula.image is not None:
         low, high = formula.image(low, high)
-    least = -np.inf if formula.low is None else formula.low
-    most = np.inf if formula.high is None else formula.high
     return ColumnEstimate(_value(formula, inputs, raw=raw), np.clip(low, least, most), np.clip(high, least, most))
+
+
+def ends(middle: Floats, half: Floats, least: float, most: float) -> tuple[Floats, Floats]:
+    """Return the ends of an interval for a number that is known to lie between two others.
+
+    Theorem (Clamped intervals). Let T lie in [a, b], let Z be noise with Pr[|Z| > h] ≤ α, and let y be T + Z clamped
+    to [a, b]. Then [y − h, y + h], clamped to [a, b], holds T with probability at least 1 − α, and is wider than a
+    point wherever h > 0 and a < b.
+    Proof    Clamping to an interval that holds T moves T + Z no further from T: |y − T| ≤ |Z|. So T is within h of y
+             whenever |Z| ≤ h, and T is in [a, b] anyway. As y is in [a, b], so is one of y ± h or an end of [a, b].
+    Assumes  the noise is independent of T.   Charges  nothing: this is post-processing.
+    Tested   tests/sql/test_interval_ends.py::test_intervals_of_counts_cover_by_exact_enumeration
+             tests/sql/test_interval_ends.py::test_no_interval_of_an_aggregate_is_a_point
+    """
+    inside = np.clip(middle, least, most)
+    return np.clip(inside - half, least, most), np.clip(inside + half, least, most)
 
 
 def _deviation(plan: Plan, place: int) -> float:
@@ -157,13 +178,33 @@ def expression(
     if any(each.choice.name in names for each in plan.choices):
         return ColumnEstimate(numeric[0], nothing, nothing)
     half = deviations_at_level(plan.noise) * np.sqrt((((numeric[2::2] - numeric[3::2]) / 2) ** 2).sum(axis=0))
-    low, high = np.fmin(numeric[1] - half, numeric[0]), np.fmax(numeric[1] + half, numeric[0])
+    # both the clamped and the raw result: clamping parts of an expression may move the whole away from the truth
+    low, high = np.fmin(*numeric[:2]) - half, np.fmax(*numeric[:2]) + half
     used = [plan.formulas[name] for name in names if name in plan.formulas]
     if not linear(expr) or not all(each.linear for each in used):
         unsure = np.any([~_steady(plan, each, sums) for each in used], axis=0)
         low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     open_ended = np.isnan(half) | np.isnan(numeric[1])
-    return ColumnEstimate(numeric[0], np.where(open_ended, -np.inf, low), np.where(open_ended, np.inf, high))
+    least, most = _possible(plan, expr)
+    low, high = np.where(open_ended, -np.inf, low), np.where(open_ended, np.inf, high)
+    return ColumnEstimate(numeric[0], np.clip(low, least, most), np.clip(high, least, most))
+
+
+def _possible(plan: Plan, expr: Expr) -> tuple[float, float]:
+    """Return the range of an expression over results, from those of its aggregates (at most ±2⁶¹ steps)."""
+
+    def ranged(part: Expr) -> Expr:
+        if isinstance(part, FunctionCall):
+            return replace(part, args=tuple(map(ranged, part.args)))
+        if not isinstance(part, Col) or part.name not in plan.formulas:
+            return part
+        formula = plan.formulas[part.name]
+        low = -_LARGEST if formula.low is None else Fraction(formula.low)
+        high = _LARGEST if formula.high is None else Fraction(formula.high)
+        return replace(part, facts=Facts(Bounds(low, high)))
+
+    within = range_of(ranged(expr))
+    return -np.inf if within.low is None else float(within.low), np.inf if within.high is None else float(within.high)
 
 
 def _steady(plan: Plan, formula: Formula, sums: Sequence[Floats]) -> NDArray[np.bool_]:

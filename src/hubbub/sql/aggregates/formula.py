@@ -41,6 +41,7 @@ class Formula:
     sure      divisors and radicands: the result is nearly linear in the noise only where they exceed their noise
     core      a smooth estimate that `image` maps to the result; its interval is computed, then mapped
     image     maps the ends of the core's interval to those of the result
+    core_range  the range of the core, if it has one
     """
 
     measures: tuple[Measure, ...]
@@ -55,6 +56,7 @@ class Formula:
     sure: tuple[Value, ...] = ()
     core: Value | None = None
     image: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
+    core_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

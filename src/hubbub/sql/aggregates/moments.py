@@ -52,6 +52,7 @@ class Shape:
     sure: tuple[Callable[[Moments], Floats], ...] = ()
     core: Callable[[Moments], Floats] | None = None
     image: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
+    core_range: tuple[float, float] | None = None
     squares: tuple[bool, bool] = (True, True)  #: whether the variances of x and of y are needed
 
 
@@ -83,6 +84,7 @@ class Variance(FormulaAggregate):
                 reach,
                 core=squared,
                 image=lambda low, high: (_root(low), _root(high)),
+                core_range=(0.0, most),
             )
         return _formula(aggregate, resolution, x, x, shape)
 
@@ -126,7 +128,14 @@ class Correlation(FormulaAggregate):
         shape = Shape(r, -1.0, 1.0, 1.0, sure)
         if self.squared:
             shape = Shape(
-                lambda moments: np.square(np.clip(r(moments), -1.0, 1.0)), 0.0, 1.0, 1.0, sure, core=r, image=_squared
+                lambda moments: np.square(np.clip(r(moments), -1.0, 1.0)),
+                0.0,
+                1.0,
+                1.0,
+                sure,
+                core=r,
+                image=_squared,
+                core_range=(-1.0, 1.0),
             )
         return _formula(aggregate, resolution, y, x, shape)
 
@@ -223,6 +232,7 @@ def _formula(aggregate: Aggregate, resolution: Resolution, y: Expr, x: Expr, sha
         sure=tuple(map(of, shape.sure)),
         core=None if shape.core is None else of(shape.core),
         image=shape.image,
+        core_range=shape.core_range,
     )
 
 
