@@ -121,15 +121,20 @@ def every_kind() -> Release:
 
 
 def _without_rows(release: Release) -> Release:
-    return replace(release, outputs=tuple(Output(each.name, each.kind, []) for each in release.outputs), ratio=[])
+    outputs = [replace(each, values=[], low=each.low and [], high=each.high and []) for each in release.outputs]
+    return replace(release, outputs=tuple(outputs), ratio=[])
 
 
 def _only_nulls(release: Release) -> Release:
-    return replace(release, outputs=tuple(Output(each.name, each.kind, [None]) for each in release.outputs), ratio=[1])
+    nulls: list[None] = [None]
+    outputs = [
+        replace(each, values=nulls, low=each.low and nulls, high=each.high and nulls) for each in release.outputs
+    ]
+    return replace(release, outputs=tuple(outputs), ratio=[1])
 
 
 def test_a_pandas_frame_has_every_kind_and_the_receipt(every_kind: Release) -> None:
-    frame = every_kind.to_pandas()
+    frame = every_kind.to_pandas(intervals=False)
     kinds = {
         "t": "str",
         "b": "boolean",
@@ -149,7 +154,7 @@ def test_a_pandas_frame_has_every_kind_and_the_receipt(every_kind: Release) -> N
 def test_a_polars_frame_has_every_kind_and_the_same_rows(every_kind: Release) -> None:
     import polars
 
-    frame = every_kind.to_polars()
+    frame = every_kind.to_polars(intervals=False)
     assert dict(frame.schema) == {
         "t": polars.String(),
         "b": polars.Boolean(),
@@ -159,6 +164,34 @@ def test_a_polars_frame_has_every_kind_and_the_same_rows(every_kind: Release) ->
         "x": polars.Float64(),
     }
     assert frame.rows() == every_kind.rows
+
+
+def test_frames_give_the_ends_beside_each_noisy_column_unless_told_otherwise(release: Release) -> None:
+    pandas, polars = release.to_pandas(), release.to_polars()
+    names = ["region", "day", "n", "n_low", "n_high", "mean", "mean_low", "mean_high"]
+    assert list(pandas.columns) == polars.columns == names
+    assert pandas["n_low"].tolist() == polars["n_low"].to_list() == [90.0, 0.0, 0.0]
+    assert polars["mean_high"].to_list() == [3.0, None, 8.0]
+    assert pandas["mean_low"].isna().tolist() == [False, True, True]
+    assert list(release.to_pandas(intervals=False).columns) == list(release.columns)
+    assert release.to_polars(intervals=False).columns == list(release.columns)
+
+
+def test_the_ends_of_an_interval_never_replace_a_column_of_the_query(release: Release) -> None:
+    clash = Release(
+        (
+            Output("n", "integer", [5], [1.0], [9.0]),
+            Output("n_low", "integer", [70], [60.0], [80.0]),
+            Output("n_low_", "text", ["x"]),
+        ),
+        [None],
+        Fraction(1),
+        Fraction(0),
+        {},
+    )
+    names = ["n", "n_low__", "n_high", "n_low", "n_low_low", "n_low_high", "n_low_"]
+    assert clash.to_csv().splitlines() == [",".join(names), "5,1.0,9.0,70,60.0,80.0,x"]
+    assert clash.to_pandas()["n_low"].tolist() == clash.to_polars()["n_low"].to_list() == [70]
 
 
 def test_types_of_frames_do_not_depend_on_the_values(every_kind: Release) -> None:

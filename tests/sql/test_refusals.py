@@ -271,3 +271,13 @@ def test_long_chains_of_conditions_are_read(clinic: Tables) -> None:
     assert bind(text, tables=clinic).aggregates
     deep = "SELECT count(*) FROM people WHERE age > " + " + ".join(["age"] * 500)
     assert refusal(clinic, deep).code == "HB500"
+
+
+def test_an_unknown_column_is_answered_with_all_columns_but_the_hidden_ones(clinic: Tables) -> None:
+    people = clinic["people"]
+    many = tuple(replace(people.columns[1], name=f"measurement_{place:02}") for place in range(40))
+    wide = {**clinic, "people": replace(people, columns=(*people.columns, *many))}
+    remedy = refusal(wide, "SELECT count(nosuch) FROM people").remedy
+    listed = remedy.removeprefix("Columns of people: ").removesuffix(".").split(", ")
+    assert listed == [column.name for column in (*people.columns, *many) if not column.hidden]
+    assert any(column.hidden for column in people.columns)

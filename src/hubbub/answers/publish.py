@@ -177,20 +177,15 @@ def _parquet(release: Release, path: Path) -> None:
         raise ParameterError(
             "HB172", "Writing Parquet needs DuckDB, which is not installed.", "Install hubbub, or choose CSV only."
         ) from None
-    columns: dict[str, tuple[str, Sequence[Any]]] = {}
-    for output in release.outputs:
-        columns[output.name] = (_TYPES[output.kind], output.values)
-        if output.low is not None and output.high is not None:
-            columns[f"{output.name}_low"] = ("DOUBLE", output.low)
-            columns[f"{output.name}_high"] = ("DOUBLE", output.high)
+    columns = release.flat()
     # as text, so that DuckDB does not infer types and NULLs from the first values
     texts = {
-        f"c{i}": np.array([_text(cell) for cell in values] or [None], dtype=object)
-        for i, (_, values) in enumerate(columns.values())
+        f"c{i}": np.array([_text(cell) for cell in column.values] or [None], dtype=object)
+        for i, column in enumerate(columns)
     }
     selected = ", ".join(
-        f'CAST(c{i} AS {kind}) AS "{name.replace(chr(34), chr(34) * 2)}"'
-        for i, (name, (kind, _)) in enumerate(columns.items())
+        f'CAST(c{i} AS {_TYPES[column.kind]}) AS "{column.name.replace(chr(34), chr(34) * 2)}"'
+        for i, column in enumerate(columns)
     )
     receipt = json.dumps(dict(release.receipt), ensure_ascii=False).replace("'", "''")
     target = str(path).replace("'", "''")

@@ -129,29 +129,50 @@ class Release:
         """Return CSV; each noisy column is followed by its interval as name_low and name_high."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        names, data = [], []
-        for output in self.outputs:
-            names.append(output.name)
-            data.append(output.values)
-            if output.low is not None and output.high is not None:
-                names += [f"{output.name}_low", f"{output.name}_high"]
-                data += [output.low, output.high]
-        writer.writerow(names)
-        for row in zip(*data, strict=True):  # row by row, so that other threads can run in between
+        columns = self.flat()
+        writer.writerow([column.name for column in columns])
+        for row in zip(
+            *(column.values for column in columns), strict=True
+        ):  # row by row, so that other threads can run
             writer.writerow(row)
         return file.getvalue()
 
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with the receipt in `attrs`; the types depend only on the kinds of the columns."""
+    def flat(self, *, intervals: bool = True) -> list[Output]:
+        """Return all columns; each noisy one is followed by the ends of its intervals, as name_low and name_high.
+
+        A name that the query already uses gets an underscore more, so that no column replaces another.
+        """
+        taken = set(self.columns)
+        columns = []
+        for output in self.outputs:
+            columns.append(output)
+            for end, values in (("low", output.low), ("high", output.high)) if intervals else ():
+                if values is None:
+                    continue
+                name = f"{output.name}_{end}"
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                columns.append(Output(name, "real", values))
+        return columns
+
+    def to_pandas(self, *, intervals: bool = True) -> Any:
+        """Return a pandas DataFrame with the receipt in `attrs`; the types depend only on the kinds of the columns.
+
+        Each noisy column is followed by its interval as name_low and name_high; `intervals=False` leaves them out.
+        """
         pandas = _library("pandas")
         frame = pandas.DataFrame(
-            {output.name: pandas.Series(list(output.values), dtype=_PANDAS[output.kind]) for output in self.outputs}
+            {
+                column.name: pandas.Series(list(column.values), dtype=_PANDAS[column.kind])
+                for column in self.flat(intervals=intervals)
+            }
         )
         frame.attrs["hubbub"] = dict(self.receipt)
         return frame
 
-    def to_polars(self) -> Any:
-        """Return a polars DataFrame; the types depend only on the kinds of the columns."""
+    def to_polars(self, *, intervals: bool = True) -> Any:
+        """Return a polars DataFrame with the same columns as `to_pandas`."""
         polars = _library("polars")
         kinds = {
             "boolean": polars.Boolean,
@@ -162,7 +183,10 @@ class Release:
             "timestamp": polars.Datetime("us"),
         }
         return polars.DataFrame(
-            {output.name: polars.Series(list(output.values), dtype=kinds[output.kind]) for output in self.outputs}
+            {
+                column.name: polars.Series(list(column.values), dtype=kinds[column.kind])
+                for column in self.flat(intervals=intervals)
+            }
         )
 
     def plot(self, column: str | None = None) -> "Axes":

@@ -213,12 +213,12 @@ def resolve(ctx: Context, scope: NameScope, node: exp.Column) -> VisibleColumn:
     if column is not None:
         return column
     tables = sorted({column.table for column in scope.columns if column.table})
-    known = ", ".join(sorted({column.name for column in scope.columns})[:12])
+    known = ", ".join(dict.fromkeys(column.name for column in scope.columns))
     raise ctx.error(
         node,
         "HB506",
         f"There is no column {quote(node.sql())}.",
-        f"Columns of {', '.join(tables)[:80] or 'the subquery'}: {known[:300]}." if known else "Use a constant here.",
+        f"Columns of {', '.join(tables) or 'the subquery'}: {known}." if known else "Use a constant here.",
     )
 
 

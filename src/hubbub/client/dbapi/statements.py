@@ -5,7 +5,7 @@ Tested in tests/client/dbapi/test_dbapi.py.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -142,15 +142,9 @@ _PARSERS: Mapping[str, Callable[[Any, str], Any]] = {
 
 def answer(release: Release, *, intervals: bool) -> Result:
     """Return a release as rows; with `intervals`, each noisy column is followed by the ends of its 95% intervals."""
-    names: list[tuple[str, type]] = []
-    columns: list[Iterable[object]] = []
-    for output in release.outputs:
-        names.append((output.name, _TYPES[output.kind]))
-        columns.append(output.values)
-        if intervals and output.low is not None and output.high is not None:
-            names += [(f"{output.name}_low", float), (f"{output.name}_high", float)]
-            columns += [output.low, output.high]
-    return Result(tuple(names), list(zip(*columns, strict=True)), release)
+    columns = release.flat(intervals=intervals)
+    names = tuple((column.name, _TYPES[column.kind]) for column in columns)
+    return Result(names, list(zip(*(column.values for column in columns), strict=True)), release)
 
 
 def plan(estimate: Estimate) -> Result:
