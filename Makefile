@@ -18,7 +18,7 @@ demo: setup ## a first private answer over the bundled data, then a server until
 test: $(VENV)/.dev $(VENV)/.system lint types tests ## lint, types, doctests and tests
 
 quick: $(VENV)/.dev ## unit tests that need no root, PostgreSQL, Spark or browser and take seconds
-	@$(BIN)/pytest -n auto -m "not postgres and not spark and not browser and not campaign and not slow" tests $(ARGS)
+	@$(BIN)/pytest -n auto --dist worksteal -m "not postgres and not spark and not browser and not campaign and not slow" tests $(ARGS)
 
 setup: $(VENV)/.run ## the virtual environment with what the product needs
 
@@ -59,7 +59,7 @@ types: $(VENV)/.dev
 
 tests: $(VENV)/.dev $(VENV)/.system
 	@echo "test: doctests and tests, in parallel, in random order"
-	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n auto $(ARGS)
+	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n auto --dist worksteal $(ARGS)
 
 checklist: $(VENV)/.dev ## the constructs of the founding papers, one line each: done or open
 	@$(BIN)/python -m tests.checklist.table

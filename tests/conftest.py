@@ -46,8 +46,12 @@ settings.register_profile("hubbub", deadline=None, suppress_health_check=[Health
 settings.load_profile("hubbub")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs of the machine, so that `make quick` can leave it out."""
+    """Mark each test by what it needs of the machine, so that `make quick` can leave it out; run campaigns first.
+
+    A campaign takes long: as the last test it would keep one worker busy while the others wait.
+    """
     for item in items:
         for fixture in set(getattr(item, "fixturenames", ())) & _MARKS.keys():
             item.add_marker(_MARKS[fixture])
@@ -58,6 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("campaign")
         if item.path.name in _SLOW:
             item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("campaign") is None)
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ class Running:
                 stderr=file,
             )
         until = time.monotonic() + 60
-        while "collects into" not in self.said and time.monotonic() < until:
+        while "http://127.0.0.1:" not in self.said and time.monotonic() < until:
             assert self.process.poll() is None, self.said
             time.sleep(0.05)
         self.port = int(self.said.split("http://127.0.0.1:")[1].split("/")[0])
