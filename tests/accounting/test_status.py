@@ -1,7 +1,9 @@
 import csv
 import io
 import json
+from datetime import UTC, datetime
 from fractions import Fraction
+from math import log
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,7 @@ from hubbub.accounting.chain import facts_text
 from hubbub.accounting.policy import DAY
 from hubbub.accounting.status import HistoryLine, history, overview, write_csv, write_json
 from hubbub.accounting.store import EntryFilter
-from hubbub.answers.budget import MANY
+from hubbub.answers.budget import COMPOSED, MANY, PastCharge
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.errors import ParameterError
 
@@ -83,6 +85,7 @@ def test_an_overview_has_a_form_for_programs(desk: "Desk") -> None:
         "delta": "0",
         "spent": "1/3",
         "left": form["largest_epsilon"],
+        "composed": False,
     }
 
 
@@ -155,12 +158,48 @@ def test_a_long_history_is_read_page_by_page(desk: "Desk", monkeypatch: pytest.M
     assert len(lines(ledger, unreleased=True)) == 5
 
 
-def test_the_loss_is_shown_in_the_form_it_has(desk: "Desk") -> None:
+def test_every_loss_is_shown_as_a_number(desk: "Desk") -> None:
+    """Gaussian noise of variance 900 is 1/1800-zCDP; the best of all orders is the least that may be shown."""
     ledger = desk.open()
     ledger.charge(desk.request(event=GaussianEvent(1, Fraction(900))))
     ledger.charge(desk.request(event=ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=270)))
-    prices = [line.epsilon for line in lines(ledger, EntryFilter(kind="charge"))]
-    assert prices == ["zero-concentrated", "ε=0.1, δ=9.86714e-13"]
+    gaussian, threshold = [line.epsilon for line in lines(ledger, EntryFilter(kind="charge"))]
+    assert threshold == "ε=0.1, δ=9.86714e-13"
+    epsilon, delta = (float(part.partition("=")[2]) for part in gaussian.split(", "))
+    orders = (1 + 10 ** (place / 500) for place in range(-500, 2000))
+    least = min(a / 1800 + log(1 - 1 / a) - log(a * 1e-9) / (a - 1) for a in orders)
+    assert delta == 1e-9
+    assert least * (1 - 1e-5) <= epsilon <= least * 1.05
+
+
+def test_what_remains_falls_by_what_is_spent_and_the_rest_is_explained(desk: "Desk") -> None:
+    """Six answers with Gaussian noise of ρ = 1/800 are ρ = 0.0075 together, far below the sum of their ε."""
+    ledger = desk.open()
+    assert seen(ledger).notes() == []
+    before = {state.scope: state for state in seen(ledger).caps}["analyst"]
+    for number in range(6):
+        ledger.charge(desk.request(event=GaussianEvent(1, Fraction(400)), key=f"g{number}"))
+    view = seen(ledger)
+    after = {state.scope: state for state in view.caps}["analyst"]
+    assert after.spent is not None
+    assert before.left - after.left == after.spent
+    assert after.spent + after.left == after.epsilon == 2
+    orders = (1 + 10 ** (place / 500) for place in range(-500, 2000))
+    least = min(0.0075 * a + log(1 - 1 / a) - log(a * 0.5e-9) / (a - 1) for a in orders)
+    assert least <= float(after.spent) <= 1.2 * least
+    assert (before.composed, after.composed) == (False, True)
+    assert COMPOSED in view.text()
+
+
+def test_budgets_and_charges_print_decimals(desk: "Desk") -> None:
+    ledger = desk.open()
+    desk.spend(ledger, "1/8", query="SELECT count(*)")
+    shown = repr((seen(ledger), seen(ledger).caps))
+    assert "Fraction" not in shown
+    assert "spent 0.125 of ε=2, δ=1e-09, 1.875 remaining" in shown
+    time = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    charge = PastCharge(7, time, "ana", "visits", "SELECT\x1b[2J", Fraction(1, 8), Fraction(0), released=False)
+    assert repr(charge) == r"<7 2026-01-02 03:04 visits: ε=0.125 (no answer): SELECT\x1b[2J>"
 
 
 def test_exports_hold_every_field_and_can_be_read_back(desk: "Desk") -> None:

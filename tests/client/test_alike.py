@@ -94,6 +94,10 @@ def test_an_answer_has_types_intervals_a_price_and_a_receipt(session: Any) -> No
     assert low is not None
     assert high is not None
     assert low <= value <= high
+    frame = release.to_pandas()
+    assert list(frame.columns) == ["coinsurance", "n", "n_low", "n_high", "visits", "visits_low", "visits_high"]
+    assert (frame["n_low"][0], frame["n_high"][0]) == (low, high)
+    assert list(release.to_pandas(intervals=False).columns) == list(release.columns)
 
 
 def test_the_same_question_is_replayed_and_a_key_draws_anew(session: Any) -> None:
@@ -107,7 +111,9 @@ def test_the_same_question_is_replayed_and_a_key_draws_anew(session: Any) -> Non
     (view,) = session.budget()
     assert isinstance(view, BudgetOverview)
     (own,) = [state for state in view.caps if state.scope == "analyst"]
-    assert own.spent == Fraction(2, 10)
+    assert (own.spent, own.left) == (Fraction(2, 10), Fraction(98, 10))
+    assert "spent 0.2 of ε=10" in repr(session.budget())
+    assert "Fraction" not in repr(session.budget()) + repr(session.releases())
 
 
 def test_within_asks_for_an_accuracy_instead_of_a_price(session: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hubbub.curator.question import Question
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, RunError
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 JOINED = "SELECT COUNT(*) AS n FROM visits JOIN labs ON visits.patient = labs.patient"
@@ -41,6 +41,25 @@ def test_the_price_of_gaussian_noise_is_the_one_that_was_agreed_on(session: Any)
     (listed,) = session._curator.releases("ana")
     assert listed.epsilon == made.epsilon == 1
     assert listed.delta == made.delta
+
+
+def test_gaussian_noise_without_an_answer_has_a_price_too(session: Any) -> None:
+    """The price is computed from the noise, so it may differ a little from the ε that was asked for."""
+    curator = session._curator
+    run = curator.engine.run
+
+    def broken(_: str) -> None:
+        raise ValueError
+
+    curator.engine.run = broken
+    sums = ", ".join(f"SUM(cost + {number}) AS s{number}" for number in range(12))
+    with pytest.raises(RunError):
+        session.query(f"SELECT {sums} FROM visits", epsilon="1", groups=1, rows=1)
+    curator.engine.run = run
+    (listed,) = session.releases()
+    assert not listed.released
+    assert listed.delta > 0
+    assert Fraction("0.9") < listed.epsilon < Fraction("1.1")
 
 
 def test_a_charge_without_an_answer_has_no_release(session: Any) -> None:

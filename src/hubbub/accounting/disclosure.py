@@ -12,10 +12,12 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from hubbub.accounting.cost import ZERO, PrivacyCost
+from hubbub.accounting.convert import renyi_epsilon
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, PrivacyCost
 from hubbub.accounting.filters import Budget, filter_limits, remaining_epsilon, spent_epsilon
 from hubbub.accounting.policy import Cap
 from hubbub.answers.budget import CapDisplay
+from hubbub.core.loss import ORDERS
 
 #: The largest pure ε that fits under a cap; cached, because a refused analyst tends to retry.
 remaining: Callable[[Budget, PrivacyCost], Fraction] = lru_cache(maxsize=4096)(remaining_epsilon)
@@ -26,15 +28,20 @@ STEPS = 10
 
 @dataclass(frozen=True, slots=True)
 class CapDisclosure:
-    """What an analyst sees of one cap: spent ε (None if the cap's δ is too small to compute it) and remaining ε.
+    """What an analyst sees of one cap: spent ε (None if the cap's δ is too small to compute it) and what still fits.
 
-    `exact` means that nothing was rounded.
+    left    the largest ε of one more charge; it can exceed `rest`, because charges may compose to less than their sum
+    exact   whether nothing was rounded
     """
 
     spent: Fraction | None
     left: Fraction
     delta_left: Fraction
     exact: bool
+
+    def rest(self, budget: Budget) -> Fraction:
+        """Give the part of the cap that is not spent: with `spent` it adds up to the cap, while δ is left."""
+        return self.left if self.spent is None else min(self.left, max(Fraction(0), budget.epsilon - self.spent))
 
 
 def disclose(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: CapDisplay) -> CapDisclosure | None:
@@ -76,6 +83,14 @@ def epsilon_under(budget: Budget, price: PrivacyCost) -> Fraction | None:
     if price.pure is None and all(most < 0 for most in filter_limits(budget).renyi):
         return None
     return spent_epsilon(budget, price)
+
+
+def approximate_cost(cost: PrivacyCost, *, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """Express a cost as (ε, δ): its pure loss, or for a curve the least ε, rounded up, at this δ besides its own."""
+    if cost.pure is not None:
+        return cost.pure, cost.delta
+    curve = zip(ORDERS, cost.renyi, strict=True)
+    return min(renyi_epsilon(order, value * RENYI_UNIT, delta) for order, value in curve), cost.delta + delta
 
 
 def own_totals(caps: Sequence[tuple[Cap, PrivacyCost]]) -> Mapping[str, PrivacyCost]:

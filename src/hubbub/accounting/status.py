@@ -14,7 +14,7 @@ from typing import TextIO
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
 from hubbub.accounting.declarations import summary
-from hubbub.accounting.disclosure import CapDisclosure, disclose, own_totals
+from hubbub.accounting.disclosure import CapDisclosure, approximate_cost, disclose, own_totals
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.store import EntryFilter, Snapshot
@@ -23,6 +23,8 @@ from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 
 _PAGE = 1000
+#: The δ at which the history expresses Gaussian charges.
+_DELTA = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ class BudgetStatus:
                 usage.cap.budget.epsilon,
                 usage.cap.budget.delta,
                 seen.spent,
-                seen.left,
+                seen.rest(usage.cap.budget),
+                # of one's own charges only: a shared total would tell about others
+                composed=usage.cap.scope == "analyst" and seen.spent != usage.total.pure,
             )
             for usage, seen in visible
         )
@@ -66,14 +70,14 @@ class BudgetStatus:
             self.analyst,
             self.dataset,
             states,
-            min(state.left for state in states),
+            min(seen.left for _, seen in visible),
             None if self.last is None else self.last.query,
             None if self.last is None else self._how_many(cost_of_facts(self.last.facts)),
         )
 
     def left(self) -> Fraction:
-        """Give the largest ε that fits under the lasting caps, as the analyst may see it."""
-        return min(seen.left for usage, seen in self._visible() if usage.cap.scope != "query")
+        """Give the rest of the lasting cap that has least left, as the analyst may see it."""
+        return min(seen.rest(usage.cap.budget) for usage, seen in self._visible() if usage.cap.scope != "query")
 
     def largest(self, *, admitted: bool) -> Fraction:
         """Give the largest ε that a query may cost, after one was `admitted` or refused; 0 if a cap is hidden."""
@@ -229,10 +233,10 @@ def _lines(snapshot: Snapshot, which: EntryFilter, *, newest_first: bool) -> Ite
 
 @lru_cache(maxsize=1024)
 def _epsilon(facts: str) -> str:
-    """Format the cost of one event."""
+    """Format the cost of one event; a loss without a pure ε is expressed at a fixed δ."""
     loss = cost_of_facts(facts)
-    text = "zero-concentrated" if loss.pure is None else f"ε={brief(loss.pure)}"
-    return f"{text}, δ={brief(loss.delta)}" if loss.delta else text
+    epsilon, delta = approximate_cost(loss, delta=_DELTA)
+    return f"ε={brief(epsilon)}, δ={brief(delta)}" if delta else f"ε={brief(epsilon)}"
 
 
 def write_json(lines: Iterable[HistoryLine], file: TextIO) -> None:

@@ -18,14 +18,22 @@ CapDisplay = Literal["rounded", "exact", "hidden"]
 
 #: Above this, the number of further queries is not shown exactly.
 MANY = 1_000_000
+#: Why the spent amount is not the sum of the charges.
+COMPOSED = (
+    "Spent is what all charges cost together. With Gaussian noise or many small charges this is not the sum of their ε:"
+    " the first Gaussian charge counts a little more than its ε, later ones count less."
+)
+#: Why a query may cost more than what remains.
+LARGER = "A query may cost more than what remains, because it counts less than its ε together with earlier charges."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CapState:
-    """One cap: its limit, the amount spent (None if its δ is too small to tell), and the largest ε within it.
+    """One cap: its limit, the amount spent (None if its δ is too small to tell), and the rest of the limit.
 
-    scope   one query, one analyst, a group, or everybody; `name` identifies it
-    per     the calendar period after which the cap is renewed, if any
+    scope     one query, one analyst, a group, or everybody; `name` identifies it
+    per       the calendar period after which the cap is renewed, if any
+    composed  whether the charges together cost something else than the sum of their ε
     """
 
     scope: CapScope
@@ -35,6 +43,7 @@ class CapState:
     delta: Fraction
     spent: Fraction | None
     left: Fraction
+    composed: bool = False
 
     def to_json(self) -> Json:
         """Return it as JSON values; numbers are exact strings."""
@@ -46,16 +55,29 @@ class CapState:
             "delta": str(self.delta),
             "spent": optional_text(self.spent),
             "left": str(self.left),
+            "composed": self.composed,
         }
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Parse the output of `to_json`."""
         epsilon, delta, left = (Fraction(form[name]) for name in ("epsilon", "delta", "left"))
-        return cls(form["scope"], form["name"], form["per"], epsilon, delta, optional_fraction(form, "spent"), left)
+        spent, composed = optional_fraction(form, "spent"), bool(form.get("composed", False))
+        return cls(form["scope"], form["name"], form["per"], epsilon, delta, spent, left, composed)
+
+    def __repr__(self) -> str:
+        return f"<{self.scope} {self.name}: {self.text()}>"
+
+    def text(self) -> str:
+        """Return the amounts as text."""
+        delta = f", δ={brief(self.delta)}" if self.delta else ""
+        if self.scope == "query":
+            return f"at most ε={brief(self.epsilon)}"
+        spent = "an unknown part" if self.spent is None else brief(self.spent)
+        return f"spent {spent} of ε={brief(self.epsilon)}{delta}, {round_down(self.left)} remaining"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BudgetOverview:
     """The budget of one analyst on one dataset: every cap, and how many more queries like the last one fit.
 
@@ -74,21 +96,23 @@ class BudgetOverview:
         """Return the overview as text."""
         lines = [f"{self.analyst} on {self.dataset}: up to ε={round_down(self.largest)} for the next query"]
         for state in self.caps:
-            spent = "an unknown part" if state.spent is None else brief(state.spent)
-            delta = f", δ={brief(state.delta)}" if state.delta else ""
-            cap = self.describe_cap(state)
-            if state.scope == "query":
-                lines.append(f"  at most ε={brief(state.epsilon)} {cap}")
-            else:
-                lines.append(
-                    f"  spent {spent} of ε={brief(state.epsilon)}{delta}, {round_down(state.left)} remaining, {cap}"
-                )
+            comma = "" if state.scope == "query" else ","
+            lines.append(f"  {state.text()}{comma} {self.describe_cap(state)}")
         if not any(state.scope == "dataset" for state in self.caps):
             lines.append("  the shared cap is hidden: a query may be rejected before this budget is spent")
         if self.more is not None:
             count = f"more than {MANY}" if self.more >= MANY else f"about {self.more}"
             lines.append(f"  {count} more queries like your last one: {printable(self.last or '')}")
-        return "\n".join(lines)
+        return "\n".join(lines + [f"  {note}" for note in self.notes()])
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def notes(self) -> list[str]:
+        """Explain figures that do not add up at first sight; empty if they do."""
+        notes = [COMPOSED] if any(state.composed for state in self.caps) else []
+        more = any(state.scope == "analyst" and self.largest > state.left for state in self.caps)
+        return [*notes, LARGER] if more else notes
 
     def describe_cap(self, state: CapState) -> str:
         """Describe one of the caps in words."""
@@ -118,12 +142,12 @@ class BudgetOverview:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PastCharge:
     """A past charge, identified by its number in the ledger.
 
-    epsilon    its privacy cost; None for Gaussian noise whose answer was never recorded, because its loss is a curve
-    released   whether there is an answer, which can be repeated for free
+    epsilon, delta  its privacy cost; for Gaussian noise whose answer was never recorded, ε at the dataset's δ
+    released        whether there is an answer, which can be repeated for free
     """
 
     id: int
@@ -131,9 +155,14 @@ class PastCharge:
     analyst: str
     dataset: str
     query: str
-    epsilon: Fraction | None
+    epsilon: Fraction
     delta: Fraction
     released: bool
+
+    def __repr__(self) -> str:
+        cost = f"ε={brief(self.epsilon)}" + (f", δ={brief(self.delta)}" if self.delta else "")
+        answer = "" if self.released else " (no answer)"
+        return f"<{self.id} {self.time:%Y-%m-%d %H:%M} {self.dataset}: {cost}{answer}: {printable(self.query)}>"
 
     def to_json(self) -> Json:
         """Return it as JSON values."""
@@ -143,7 +172,7 @@ class PastCharge:
             "analyst": self.analyst,
             "dataset": self.dataset,
             "query": self.query,
-            "epsilon": optional_text(self.epsilon),
+            "epsilon": str(self.epsilon),
             "delta": str(self.delta),
             "released": self.released,
         }
@@ -157,7 +186,7 @@ class PastCharge:
             form["analyst"],
             form["dataset"],
             form["query"],
-            optional_fraction(form, "epsilon"),
+            Fraction(form["epsilon"]),
             Fraction(form["delta"]),
             form["released"],
         )

@@ -101,6 +101,8 @@ def budget(overview: BudgetOverview, console: Console) -> None:
     if overview.more is not None:
         last = escape(printable(overview.last or ""))
         console.print(f"about {overview.more:,} more queries like your last one: [dim]{last}[/]")
+    for note in overview.notes():
+        console.print(f"[dim]{note}[/]")
     console.print()
 
 

@@ -165,9 +165,8 @@ class Curator:
         """
         limit = numbers.integer(limit, "limit", 1, 1000)
         with self.ledger.snapshot() as snapshot:
-            return past.list_charges(
-                snapshot, EntryFilter(kind="charge", analyst=analyst, before=before), limit, unseen
-            )
+            which = EntryFilter(kind="charge", analyst=analyst, before=before)
+            return past.list_charges(snapshot, which, limit, self.config.policy, unseen)
 
     def release(self, number: int, *, analyst: str | None, unseen: past.Unseen = frozenset()) -> Release:
         """Give the release of a charge for free: of this analyst, or of any analyst if None."""

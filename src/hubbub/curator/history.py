@@ -8,6 +8,8 @@ from itertools import islice
 
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import privacy_cost
+from hubbub.accounting.disclosure import approximate_cost
+from hubbub.accounting.policy import Policy
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.answers.budget import PastCharge
 from hubbub.core import chunked_json as pieces
@@ -17,16 +19,19 @@ from hubbub.errors import ParameterError
 #: A query over several private tables charges each, one after the other; few other charges can come between.
 _NEAR = 1000
 
+#: The δ at which a Gaussian charge is expressed if its dataset has no δ any more.
+_COMMON_DELTA = Fraction(1, 10**9)
+
 #: Charges whose release must not be shown yet, by analyst and by key without the dataset's name.
 Unseen = Set[tuple[str, str]]
 
 
 def list_charges(
-    snapshot: Snapshot, which: EntryFilter, limit: int, unseen: Unseen = frozenset()
+    snapshot: Snapshot, which: EntryFilter, limit: int, policy: Policy, unseen: Unseen = frozenset()
 ) -> tuple[PastCharge, ...]:
     """List the newest charges that match a filter."""
     entries = list(islice(snapshot.entries(which, newest_first=True), limit))
-    return tuple(_past(snapshot, entry, unseen) for entry in entries)
+    return tuple(_past(snapshot, entry, policy, unseen) for entry in entries)
 
 
 def find_release(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen = frozenset()) -> bytes:
@@ -60,14 +65,21 @@ def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
     return None
 
 
-def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> PastCharge:
+def _past(snapshot: Snapshot, entry: Entry, policy: Policy, unseen: Unseen) -> PastCharge:
     loss, holder = privacy_cost(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
-    epsilon, delta = loss.pure, loss.delta
-    stored = None if holder is None or epsilon is not None else snapshot.body(holder)
-    if stored is not None:  # the loss is a curve: show the charged (ε, δ)
+    stored = None if holder is None or loss.pure is not None else snapshot.body(holder)
+    if stored is None:
+        epsilon, delta = approximate_cost(loss, delta=_delta(policy, entry.dataset))
+    else:  # the loss is a curve: show the charged (ε, δ)
         paid = pieces.loads(stored)["receipt"]["charge"]
         epsilon, delta = Fraction(paid["epsilon"]), Fraction(paid["delta"])
     time = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
     return PastCharge(
         entry.sequence, time, entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None
     )
+
+
+def _delta(policy: Policy, dataset: str) -> Fraction:
+    """Give the δ of a dataset, or a common one if it has none now."""
+    caps = policy.datasets.get(dataset, ())
+    return next((cap.budget.delta for cap in caps if cap.scope == "dataset" and cap.budget.delta), _COMMON_DELTA)

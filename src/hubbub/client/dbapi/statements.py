@@ -250,7 +250,7 @@ def _releases(session: AnySession) -> Result:
             charge.time.replace(tzinfo=None),
             charge.dataset,
             charge.query,
-            None if charge.epsilon is None else float(charge.epsilon),
+            float(charge.epsilon),
             float(charge.delta),
             charge.released,
         )

@@ -203,7 +203,7 @@ class PastForm(BaseModel):
     analyst: str
     dataset: str
     query: str
-    epsilon: Exact | None
+    epsilon: Exact
     delta: Exact
     released: bool
 
@@ -225,6 +225,7 @@ class CapForm(BaseModel):
     delta: Exact
     spent: Exact | None
     left: Exact
+    composed: bool = Field(description="Whether the charges together cost something else than the sum of their ε.")
 
 
 class OverviewForm(BaseModel):
