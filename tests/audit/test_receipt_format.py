@@ -48,6 +48,8 @@ def test_no_draw_of_any_kind_is_free(kind: str) -> None:
         whole[name] = words.get(name, "1/4" if exact else 1)
     if kind == "threshold":
         whole["noise"] = {"mechanism": "laplace", "sensitivity": 1, "scale": "4"}
+    if kind == "weightedthreshold":
+        whole["noise"] = {"mechanism": "gaussian", "sensitivity_squared": 1, "variance": "4"}
     receipt_form._event(whole, "event")
     for name, value in whole.items():
         if (isinstance(value, str) and value[0].isdigit()) or type(value) is int:

@@ -29,6 +29,7 @@ from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.sparse_vector import SparseVector
 from hubbub.mechanisms.top_k import TopK
+from hubbub.mechanisms.weighted_selection import WeightedSelection
 
 ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 
@@ -198,6 +199,32 @@ def far_above(mechanism: Any) -> tuple[int, int]:
 def thresholded_gaussian(rho: Fraction) -> PartitionSelection:
     noise = Gaussian.from_rho(sensitivity_squared=4, rho=rho)
     return PartitionSelection.least(keys=1, contribution=2, relation=ADD_REMOVE, noise=noise, delta="0.001")
+
+
+def weighted(relation: Relation, keys: int) -> Case:
+    def pairs(mechanism: Any) -> Iterable[tuple[Any, Any]]:
+        far, one, two = far_above(mechanism)[0], mechanism.weight, math.isqrt(mechanism.weight**2 // 2)
+        if relation is ADD_REMOVE:
+            yield (far, 0), (far + one, 0)
+        else:
+            yield (far, far + one), (far + one, far)
+        yield (0, 0), (one, 0)
+        if keys > 1:
+            yield (0, 0), (two, two)
+
+    return Case(
+        f"weights, {relation.value}",
+        WeightedSelection,
+        lambda rho: WeightedSelection.from_rho(keys=keys, weight=keys, relation=relation, rho=rho, delta="0.001"),
+        pairs,
+        (30,),
+        shown_apart,
+        lambda m, value: m.distribution(value, far_above(m)[1]),
+        parameters=(Fraction(1, 2), Fraction(1)),
+        to_sample=array,
+        to_outcome=shown,
+        counts=("keys", "weight", "threshold"),
+    )
 
 
 def selection(kind: Any, candidates: int, *, monotone: bool, relation: Relation) -> Callable[[Fraction], Any]:
@@ -390,6 +417,8 @@ CASES = [
         to_sample=array,
         to_outcome=shown,
     ),
+    weighted(ADD_REMOVE, 2),
+    weighted(REPLACE, 1),
     choice("exponential", Exponential, 3, moving_both_ways, monotone=False, relation=ADD_REMOVE),
     choice("exponential, monotone", Exponential, 3, moving_one_way, monotone=True, relation=ADD_REMOVE),
     choice("exponential, replaced", Exponential, 3, moving_both_ways, monotone=True, relation=REPLACE),

@@ -13,6 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from hashlib import sha256
+from math import isqrt
 from typing import Any
 
 from hubbub.audit import receipt_format as form
@@ -166,7 +167,8 @@ def _check_query(paper: dict[str, Any], result: ReceiptCheck) -> None:
     if _runs(stated) != _runs(events):
         raise _ReceiptError("The charged event does not match the draws.")
     kinds = [draw["kind"] for draw in paper["draws"]]
-    if (None in paper["cells"]) != ("threshold" in kinds) or kinds.count("threshold") > 1:
+    thresholds = kinds.count("threshold") + kinds.count("weights")
+    if thresholds != (None in paper["cells"]):
         raise _ReceiptError("A threshold is required for groups that are not known in advance, and only for them.")
     _check_total(losses, paper["charge"], result)
 
@@ -191,7 +193,7 @@ def _reaches(paper: dict[str, Any]) -> list[CellReach]:
 
 
 def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
-    kinds = {"sum": _sum, "threshold": _threshold, "selection": _selection, "top": _top}
+    kinds = {"sum": _sum, "threshold": _threshold, "weights": _weights, "selection": _selection, "top": _top}
     return kinds[draw["kind"]](draw, reaches, relation)
 
 
@@ -217,16 +219,21 @@ def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[CellReach]
         both = most - least
         l1 += max(k * both + 2 * (touched - k) * one for k in ends)
         squared += max(k * both * both + 2 * (touched - k) * one * one for k in ends)
+    return _noise_of(noise, draw["what"], l1, squared)
+
+
+def _noise_of(noise: dict[str, Any], what: str, l1: int, squared: int) -> _Loss:
+    """Return the loss of the noise on a vector of these sensitivities."""
     if noise["mechanism"] == "laplace":
         if noise["sensitivity"] < l1:
-            raise _ReceiptError(f"{draw['what']}: the sensitivity is {l1}; the receipt states {noise['sensitivity']}.")
+            raise _ReceiptError(f"{what}: the sensitivity is {l1}; the receipt states {noise['sensitivity']}.")
         epsilon = noise["sensitivity"] / _above_zero(noise["scale"])
         return _Loss(epsilon, epsilon * epsilon / 2)
     if noise["mechanism"] == "gaussian":
         if noise["sensitivity_squared"] < squared:
-            raise _ReceiptError(f"{draw['what']}: the squared sensitivity is {squared}; the receipt states less.")
+            raise _ReceiptError(f"{what}: the squared sensitivity is {squared}; the receipt states less.")
         return _Loss(None, noise["sensitivity_squared"] / (2 * _above_zero(noise["variance"])))
-    raise _ReceiptError(f"{draw['what']}: unknown noise {noise['mechanism']!r}.")
+    raise _ReceiptError(f"{what}: unknown noise {noise['mechanism']!r}.")
 
 
 def _threshold(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
@@ -246,6 +253,39 @@ def _threshold(draw: dict[str, Any], reaches: list[CellReach], relation: str) ->
     # 1 − (1 − p)^k, rounded up: none of the k keys of one unit may be shown
     delta = 1 - _exp(keys * _ln(1 - slip, _DOWN), _DOWN)
     return _Loss(loss.pure, loss.rho, delta), [(facts, 1)]
+
+
+def _weights(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
+    """Partition selection by weights: a unit gives each of n ≤ keys groups of its choice the weight ⌊weight/√n⌋."""
+    del reaches  # a unit chooses among all of its groups
+    facts, keys, weight = _facts(draw["noise"]), _positive(draw["keys"]), _positive(draw["weight"])
+    noise, units = _facts(facts["noise"]), 2 if relation == "replace" else 1
+    loss = _noise_of(noise, draw["what"], isqrt(weight * weight * keys) * units, weight * weight * units)
+    slips = []
+    for own in range(1, keys + 1):
+        # n keys of one unit alone; the chance that any is shown is at most n times that of one
+        least = _positive(draw["threshold"]) - isqrt(weight * weight // own)
+        is_laplace = noise["mechanism"] == "laplace"
+        slips.append(own * (_laplace_tail(least, noise["scale"]) if is_laplace else _wide_tail(least, noise)))
+    stated = (facts["keys"], facts["above"]) if keys == 1 else (facts["keys"], facts["weight"], facts["threshold"])
+    if stated != ((1, draw["threshold"] - weight) if keys == 1 else (keys, weight, draw["threshold"])):
+        raise _ReceiptError(f"{draw['what']}: the event states other weights than the draw.")
+    return _Loss(loss.pure, loss.rho, max(slips)), [(facts, 1)]
+
+
+def _wide_tail(least: int, noise: dict[str, Any]) -> Fraction:
+    """Bound Pr[Z ≥ least], Pr[z] ∝ exp(−z²/2σ²), where least > σ: by the normal tail from least − ½ on.
+
+    Beyond σ the density is convex, so each term is at most its integral from z − ½ to z + ½. The ratio of tail and
+    density is cut off after an even number of steps of Laplace's continued fraction, which bounds it from above.
+    """
+    variance = _above_zero(noise["variance"])
+    deviation = Fraction(_UP.sqrt(_decimal(variance, _UP)))
+    x = (Fraction(least) - Fraction(1, 2)) / deviation
+    if not x > 1:
+        raise _ReceiptError("The threshold is so low that one unit passes it.")
+    ratio = (x**4 + 9 * x**2 + 8) / (x**5 + 10 * x**3 + 15 * x)
+    return ratio * _exp(-x * x / 2, _UP) / Fraction(_DOWN.sqrt(_decimal(2 * _PI, _DOWN)))
 
 
 def _laplace_tail(least: int, scale: Fraction) -> Fraction:

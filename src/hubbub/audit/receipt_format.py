@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 _LARGEST = 10**30
 _STORED = 2**62  # larger than every number that a ledger stores
 _LONGEST = 2000  # characters of a fraction
+_MOST_KEYS = 10**4  # groups of one unit that a checker goes through one by one
 _FRACTION = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -38,7 +39,7 @@ def parse_json(text: str) -> object:
 def check_receipt(paper: object) -> None:
     """Check the format of a receipt of a query or of an analysis."""
     kind = _ANALYSIS if isinstance(paper, dict) and "analysis" in paper else _QUERY
-    _record(kind, optional={"declared": _hash, "wording": _integer(2)})(paper, "receipt")
+    _record(kind, optional={"declared": _hash, "wording": _integer(2), "left_out": _left_out})(paper, "receipt")
 
 
 def check_answer(value: object) -> None:
@@ -53,6 +54,27 @@ def check_answer(value: object) -> None:
         for low, high in zip(column["low"] or (), column["high"] or (), strict=False):
             if low is not None and high is not None and not low <= high:
                 _refuse("answer.columns", "has an interval whose lower end exceeds its upper end.")
+
+
+def _left_out(value: object, where: str) -> None:
+    """Check what a receipt states about its bounds. It has no effect on the privacy loss."""
+    share = _optional(_record({"value": _real, "low": _real, "high": _real}))
+    clamp = _record({"column": _name, "low": _text, "high": _text, "share": share})
+    evidence = {"charge": _integer(0), "older": _flag, "level": _optional(_integer(1)), "above": _integer(0)}
+    bound = _optional(_integer(1))
+    _record(
+        {"dataset": _name, "counts": _one_of("rows", "units"), "by": _optional(_text)},
+        optional={
+            "unit": _name,
+            "groups": bound,
+            "rows": bound,
+            "maximum": bound,
+            "filtered": _flag,
+            "clamped": _list(clamp),
+            "share": share,
+            "evidence": _record(evidence),
+        },
+    )(value, where)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -200,8 +222,10 @@ def _draw(value: object, where: str) -> None:
         _refuse(where, "is a draw of unknown kind.")
     _record({"kind": _text, "what": _text, **_DRAWS[kind]})(value, f"{where}.{kind}")
     assert isinstance(value, dict)  # noqa: S101 - for the type checker
-    if kind == "threshold" and value["noise"]["mechanism"] != "threshold":
-        _refuse(f"{where}.{kind}.noise", "is not that of a threshold.")
+    if kind in ("threshold", "weights"):
+        expected = "threshold" if kind == "threshold" or value["keys"] == 1 else "weightedthreshold"
+        if value["noise"]["mechanism"] != expected:
+            _refuse(f"{where}.{kind}.noise", "is not that of a threshold.")
     if kind == "selection" and (value["level"] is None) == (value["score"] == "quantile"):
         _refuse(f"{where}.{kind}.level", "must be set for quantiles, and only for them.")
 
@@ -243,10 +267,22 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "flips": {"distance": _integer(1), "rate": _fraction()},
     "metric": {"sensitivity": _fraction(), "rate": _fraction(), "constant_normaliser": _flag},
     "threshold": {"noise": _noise, "keys": _integer(1), "above": _integer(1)},
+    "weightedthreshold": {
+        "noise": _noise,
+        "keys": _integer(1, _MOST_KEYS),
+        "weight": _integer(1),
+        "threshold": _integer(1),
+    },
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {
     "sum": {"per": _one_of("unit", "row"), "adds": _bounds, "noise": _noise},
     "threshold": {"per": _one_of("unit"), "adds": _bounds, "threshold": _integer(1), "noise": _event},
+    "weights": {
+        "keys": _integer(1, _MOST_KEYS),
+        "weight": _integer(1),
+        "threshold": _integer(1),
+        "noise": _event,
+    },
     "selection": {
         "score": _one_of("quantile", "min", "max", "mode"),
         "picks": _list(_event, least=1),

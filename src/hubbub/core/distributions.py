@@ -80,6 +80,29 @@ def slip(distribution: NoiseDistribution, above: int, keys: int) -> Fraction:
     return min(ceil_to(min((1 - missed).enclosure[1], keys * chance.enclosure[1]), MAX_PLACES), Fraction(1))
 
 
+def weight_of_key(total: int, keys: int) -> int:
+    """Return ⌊total/√keys⌋: the weight of each key of a unit with so many keys, of squared L2 norm at most total².
+
+    >>> [weight_of_key(5040, keys) for keys in (1, 2, 4, 100)]
+    [5040, 3563, 2520, 504]
+    """
+    return math.isqrt(total * total // keys)
+
+
+def weighted_slip(distribution: NoiseDistribution, threshold: int, weight: int, keys: int) -> Fraction:
+    """Bound, for every n ≤ keys, the chance that one of n keys of weight ⌊weight/√n⌋ each reaches a threshold.
+
+    The numbers n are taken in blocks, each with the weight of its first and the count of its last member. Up to 4 each
+    block is one number; in longer blocks the weights differ by a factor of at most √(4/3).
+    """
+    worst, last = Fraction(0), keys
+    while last:
+        first = last * 3 // 4 + 1
+        worst = max(worst, slip(distribution, threshold - weight_of_key(weight, first), last))
+        last = first - 1
+    return worst
+
+
 @lru_cache(maxsize=1024)
 def half_width(distribution: NoiseDistribution, level: Fraction, coordinates: int = 1) -> int:
     """Return the least w such that all of the independent noises are within ±w with probability at least `level`.

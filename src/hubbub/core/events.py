@@ -88,6 +88,19 @@ class ThresholdEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightedThresholdEvent:
+    """Partition selection by weights: keys are released where their noisy weight reaches a threshold.
+
+    A unit gives each of its n ≤ `keys` keys the weight ⌊weight/√n⌋; δ follows from the fields.
+    """
+
+    noise: GaussianEvent
+    keys: int
+    weight: int
+    threshold: int
+
+
+@dataclass(frozen=True, slots=True)
 class Composed:
     """The composition of several events on the same data, each with its number of repetitions."""
 
@@ -103,6 +116,7 @@ Event = (
     | MetricEvent
     | SparseVectorEvent
     | ThresholdEvent
+    | WeightedThresholdEvent
     | Composed
 )
 Facts = dict[str, object]
@@ -117,6 +131,7 @@ _STORED: dict[type[Event], str] = {
     MetricEvent: "metric",
     SparseVectorEvent: "sparsevector",
     ThresholdEvent: "threshold",
+    WeightedThresholdEvent: "weightedthreshold",
     Composed: "together",
 }
 _BY_STORED_NAME = {name: kind for kind, name in _STORED.items()}

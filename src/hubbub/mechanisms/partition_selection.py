@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.distributions import least, slip
+from hubbub.core.distributions import NoiseDistribution, least, slip
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Approximate
 from hubbub.core.reals import Enclosure
@@ -114,37 +114,45 @@ class PartitionSelection:
 
     def sample(self, value: NDArray[np.int64], source: RandomSource) -> Selected:
         """Return the positions of the released keys and their noisy counts; keys of count 0 do not occur."""
-        occurs = np.flatnonzero(value > 0)
-        noisy = self.noise.sample(value[occurs].astype(np.int64), source)
-        released = noisy >= self.threshold
-        return occurs[released], noisy[released]
+        return noisy_above(self.noise, self.threshold, value, source)
 
     def distribution(
         self, value: tuple[int, ...], ceiling: int | None = None
     ) -> FiniteDistribution[tuple[int | None, ...]]:
         """List the distribution for a few keys: the noisy count or None; counts above a ceiling are merged into it."""
-        return independent([self._distribution_of_key(count, ceiling) for count in value])
-
-    def _distribution_of_key(self, count: int, ceiling: int | None) -> FiniteDistribution[int | None]:
-        distribution, least_shown = self.noise.noise, self.threshold
-        if count <= 0:
-            return FiniteDistribution({None: (Fraction(1), Fraction(1))})
-        # the noise is symmetric: Pr[count + Z < τ] = Pr[Z ≥ count − τ + 1]
-        mass: dict[int | None, Enclosure] = {None: distribution.tail(count - least_shown + 1).enclosure}
-        if ceiling is None:
-            reach = least(lambda w: distribution.tail(w + 1).high <= UNLISTED, distribution.guess(float(UNLISTED)))
-            end, unlisted = max(least_shown, count) + reach + 1, UNLISTED
-        else:
-            end, unlisted = ceiling, Fraction(0)
-            mass[ceiling] = distribution.tail(ceiling - count).enclosure
-        check_size(end - least_shown)
-        for shown in range(least_shown, end):
-            mass[shown] = distribution.mass(shown - count).enclosure
-        return FiniteDistribution(mass, unlisted)
+        return independent([distribution_of_key(self.noise.noise, self.threshold, count, ceiling) for count in value])
 
     def error(self, level: Fraction) -> Fraction:
         """Return the half-width of the noise on one key (whether or not it is released)."""
         return self.noise.error(level)
+
+
+def noisy_above(noise: Laplace | Gaussian, threshold: int, value: NDArray[np.int64], source: RandomSource) -> Selected:
+    """Add noise to the positive entries; return the positions and the noisy values that reach the threshold."""
+    occurs = np.flatnonzero(value > 0)
+    noisy = noise.sample(value[occurs].astype(np.int64), source)
+    released = noisy >= threshold
+    return occurs[released], noisy[released]
+
+
+def distribution_of_key(
+    distribution: NoiseDistribution, threshold: int, count: int, ceiling: int | None
+) -> FiniteDistribution[int | None]:
+    """List the distribution of what is shown of one key: a noisy count from the threshold on, or None."""
+    if count <= 0:
+        return FiniteDistribution({None: (Fraction(1), Fraction(1))})
+    # the noise is symmetric: Pr[count + Z < τ] = Pr[Z ≥ count − τ + 1]
+    mass: dict[int | None, Enclosure] = {None: distribution.tail(count - threshold + 1).enclosure}
+    if ceiling is None:
+        reach = least(lambda w: distribution.tail(w + 1).high <= UNLISTED, distribution.guess(float(UNLISTED)))
+        end, unlisted = max(threshold, count) + reach + 1, UNLISTED
+    else:
+        end, unlisted = ceiling, Fraction(0)
+        mass[ceiling] = distribution.tail(ceiling - count).enclosure
+    check_size(end - threshold)
+    for shown in range(threshold, end):
+        mass[shown] = distribution.mass(shown - count).enclosure
+    return FiniteDistribution(mass, unlisted)
 
 
 def _sensitivity(kind: type[Laplace] | type[Gaussian], keys: int, contribution: int, relation: Relation) -> int:

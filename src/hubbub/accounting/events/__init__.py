@@ -6,7 +6,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.accounting.events import flips, gaussian, laplace, metric, response, selection, sparse_vector, threshold
+from hubbub.accounting.events import (
+    flips,
+    gaussian,
+    laplace,
+    metric,
+    response,
+    selection,
+    sparse_vector,
+    threshold,
+    weighted_threshold,
+)
 from hubbub.accounting.events.base import EventAccounting
 from hubbub.core.events import (
     Event,
@@ -18,6 +28,7 @@ from hubbub.core.events import (
     SelectionEvent,
     SparseVectorEvent,
     ThresholdEvent,
+    WeightedThresholdEvent,
 )
 
 ACCOUNTING: Mapping[type[Event], EventAccounting[Any]] = {
@@ -29,4 +40,5 @@ ACCOUNTING: Mapping[type[Event], EventAccounting[Any]] = {
     MetricEvent: metric.ACCOUNTING,
     SparseVectorEvent: sparse_vector.ACCOUNTING,
     ThresholdEvent: threshold.ACCOUNTING,
+    WeightedThresholdEvent: weighted_threshold.ACCOUNTING,
 }
