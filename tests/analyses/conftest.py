@@ -69,6 +69,7 @@ EXAMPLES: dict[str, str] = {
     "small_database": "CALL small_database(table => 'visits', columns => ['region'], size => 4)",
     "synthetic": "CALL synthetic(table => 'people', columns => ['sick', 'z'], pairs => 1, rounds => 1)",
     "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
+    "profile": "CALL profile(table => 'visits', max_rows => 50)",
     "stream": "CALL stream(kind => 'density', name => 'seen', table => 'visits', universe => [0, 149])",
 }
 

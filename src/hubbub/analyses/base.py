@@ -9,13 +9,14 @@ answers: the events are fixed, the queries are not.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
 from hubbub.answers.estimate import Expected
+from hubbub.answers.left_out import LeftOut
 from hubbub.answers.release import Output
 from hubbub.core.events import Event
 from hubbub.core.schema import Table, unknown_dataset
@@ -29,6 +30,23 @@ from hubbub.sql.plan import Plan
 from hubbub.sql.release_size import MAX_CELLS
 
 Arrays = Mapping[str, NDArray[Any]]
+
+
+def needs_bounds(name: str) -> QueryError:
+    """Return the error for an analysis of a table whose contribution bounds are found by each SQL query."""
+    return QueryError(
+        "HB576",
+        f"{name} declares `rows: auto`, and this analysis cannot find contribution bounds by itself.",
+        "Pass rows= (and groups=): the most rows of one person to use in each group. A profile recommends them.",
+    )
+
+
+def _with_bounds(table: Table, groups: int | None, rows: int) -> Table:
+    """Replace bounds that are left to be found by those of an analysis."""
+    unit = table.unit
+    if unit is None or not unit.auto:
+        return table
+    return replace(table, unit=replace(unit, groups=min(groups or 1, unit.groups), rows=min(rows, unit.rows), auto=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +65,20 @@ class Setting:
     rows: int | None = None
     max_cells: int = MAX_CELLS  #: maximum number of values of a release
 
-    def table(self, name: object) -> Table:
-        """Find a private table by its name."""
+    def __post_init__(self) -> None:
+        if self.rows is not None:
+            fixed = {name: _with_bounds(table, self.groups, self.rows) for name, table in self.tables.items()}
+            object.__setattr__(self, "tables", fixed)
+
+    def table(self, name: object, *, bounded: bool = True) -> Table:
+        """Find a private table by its name; if it is to be `bounded`, its bounds must not be left to be found."""
         if not isinstance(name, str) or name not in self.tables:
             raise unknown_dataset(str(name), tuple(self.tables))
         table = self.tables[name]
         if table.unit is None:
             raise QueryError("HB580", f"{name} is a public table.", "Query it with SQL; it is not protected.")
+        if bounded and table.unit.auto:
+            raise needs_bounds(name)
         return table
 
     def fits(self, rows: int, widths: Sequence[int]) -> None:
@@ -93,11 +118,15 @@ class EngineRun:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What is released: columns, a model of plain JSON values, and for each row of a query its noise ratio."""
+    """What is released: columns, a model of plain JSON values, and for each row of a query its noise ratio.
+
+    left_out  what bounds that were chosen during the run leave out; by default it is what the plan states
+    """
 
     outputs: tuple[Output, ...]
     model: Mapping[str, Any] = field(default_factory=dict)
     ratio: Sequence[float | None] | None = None
+    left_out: LeftOut | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +200,14 @@ class PreparedAnalysis(ABC):
     def limits(self) -> ContributionBounds | None:
         """What one privacy unit may contribute."""
         return self.protection.limits
+
+    def left_out(self) -> LeftOut:
+        """State what the bounds leave out, as far as the plan tells."""
+        names = " and ".join(table.name for table in self.private)
+        units = [table.unit.column for table in self.private if table.unit is not None]
+        if self.limits is None or not units or units[0] is None:
+            return LeftOut(names)
+        return LeftOut(names, units[0], self.limits.groups, self.limits.rows)
 
     def receipt(self) -> dict[str, Any]:
         """Give what the receipt says about this kind of analysis only."""

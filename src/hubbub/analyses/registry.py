@@ -48,6 +48,7 @@ ANALYSES: Mapping[str, Analysis] = {
     "graph_distance": Analysis("graphs.answers"),
     "degree_histogram": Analysis("graphs.answers"),
     "triangle_count": Analysis("graphs.answers"),
+    "profile": Analysis("profile", model="Profile"),
     "stream": Analysis("streams.purchase"),
 }
 

@@ -1,12 +1,19 @@
 """Estimates: the privacy cost and the expected accuracy of a query, before it is charged."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Self
 
+from hubbub.answers.left_out import LeftOut
 from hubbub.core.numbers import brief, round_down
 from hubbub.core.wire import Json
+
+#: The size of a typical group, for which errors are compared with results before the data is read.
+TYPICAL_ROWS = 1000
+#: The error of a value, or of a rank, as a share of its magnitude, from which on the answer says next to nothing.
+_DROWNED, _DROWNED_RANK = 1.0, 0.5
+_LESS_NOISE = "Ask for fewer groups or a larger ε."
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +21,7 @@ class Expected:
     """The expected margin of error of one aggregate, for a group of `rows` rows (None: any group).
 
     `unit` is "value", or "rank" where the error of a quantile or extreme is a number of rows in sorted order.
+    `relative` compares the error with `magnitude`; `low` and `high` are the range of the result, if both are known.
     """
 
     name: str
@@ -21,6 +29,39 @@ class Expected:
     rows: int | None
     relative: float
     unit: Literal["value", "rank"] = "value"
+    low: float | None = None
+    high: float | None = None
+
+    def magnitude(self) -> str:
+        """Describe what a percentage is of.
+
+        >>> Expected("n", 30.0, None, 0.03).magnitude(), Expected("a", 1.0, 1000, 0.02, "value", 0.0, 100.0).magnitude()
+        ('1,000, the most in a group of 1,000 rows', '50, the scale that the column bounds give')
+        """
+        if self.unit == "rank":
+            return f"the ranks in a group of {TYPICAL_ROWS:,} rows"
+        scale = significant(self.plus_minus / self.relative) if self.relative else "an unknown scale"
+        if self.rows is None:
+            return f"{scale}, the most in a group of {TYPICAL_ROWS:,} rows"
+        return f"{scale}, the scale that the column bounds give"
+
+    def drowned(self) -> str:
+        """Warn if the noise is as large as the result can be; empty if it is not.
+
+        >>> Expected("a", 300.0, 1000, 2.0, "value", 0.0, 300.0).drowned()
+        'a: ±300 on values of 0 to 300 is mostly noise. Ask for fewer groups or a larger ε.'
+        """
+        if self.relative < (_DROWNED_RANK if self.unit == "rank" else _DROWNED):
+            return ""
+        noise = f"{self.name}: {margin(replace(self, rows=None))}"
+        group = f"a group of {TYPICAL_ROWS:,} rows"
+        if self.unit == "rank":
+            return f"{noise} in {group} is mostly noise. {_LESS_NOISE}"
+        if self.low is not None and self.high is not None:
+            values = f"{significant(self.low)} to {significant(self.high)}"
+            return f"{noise} on values of {values} is mostly noise. {_LESS_NOISE}"
+        most = significant(self.plus_minus / self.relative)
+        return f"{noise} is mostly noise: {group} gives at most {most}. {_LESS_NOISE}"
 
 
 @dataclass(frozen=True)
@@ -29,6 +70,8 @@ class Estimate:
 
     admitted   whether the query is within budget now; `largest` is the largest ε within budget
     scaling    (ε, expected errors) at other values of ε around the requested one
+    left_out   what the bounds of the query leave out
+    target     what a relative margin of error (`within="5%"`) was taken of; empty if none was requested
     """
 
     datasets: tuple[str, ...]
@@ -42,6 +85,13 @@ class Estimate:
     largest: Fraction
     scaling: tuple[tuple[Fraction, tuple[Expected, ...]], ...]
     sql: tuple[str, ...]
+    left_out: LeftOut | None = None
+    target: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warn of every result that would be mostly noise."""
+        return tuple(warning for expected in self.expected if (warning := expected.drowned()))
 
     def to_json(self) -> Json:
         """Return it as JSON values; exact numbers are strings."""
@@ -60,6 +110,9 @@ class Estimate:
             ],
             "derivation": list(self.derivation),
             "sql": list(self.sql),
+            "left_out": None if self.left_out is None else self.left_out.shown(),
+            "target": self.target,
+            "warnings": list(self.warnings),
         }
 
     @classmethod
@@ -77,12 +130,18 @@ class Estimate:
             largest=Fraction(form["largest_epsilon"]),
             scaling=tuple((Fraction(each["epsilon"]), _expected(each)) for each in form["scaling"]),
             sql=tuple(form["sql"]),
+            left_out=None if form.get("left_out") is None else LeftOut.from_json(form["left_out"]),
+            target=form.get("target", ""),
         )
 
     def __repr__(self) -> str:
         cost = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
+        lines += [f"  target: {self.target}"] if self.target else []
+        lines += [f"  warning: {warning}" for warning in self.warnings]
+        if self.left_out is not None:
+            lines.append(f"  {self.left_out.sentence()}")
         if not self.admitted:
             lines.append(f"  over budget: the largest query possible now costs ε = {round_down(self.largest)}")
         return "\n".join(lines)
@@ -90,6 +149,15 @@ class Estimate:
 
 def _expected(form: Mapping[str, Any]) -> tuple[Expected, ...]:
     return tuple(Expected(**each) for each in form["expected"])
+
+
+def describe_target(within: str, expected: Sequence[Expected]) -> str:
+    """Say what a relative margin of error was taken of.
+
+    >>> describe_target("5%", [Expected("n", 30.0, None, 0.03), Expected("m", 20.0, None, 0.02, "rank")])
+    'n: 5% of 1,000, the most in a group of 1,000 rows; m: 5% of the ranks in a group of 1,000 rows'
+    """
+    return "; ".join(f"{each.name}: {within} of {each.magnitude()}" for each in expected)
 
 
 def margin(expected: Expected) -> str:
@@ -105,4 +173,4 @@ def margin(expected: Expected) -> str:
 
 def significant(value: float) -> str:
     """Format an error with two significant digits, or as a whole number from 10 on."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2g}"

@@ -233,6 +233,22 @@ class Analyses(Generic[R]):
         """Release the number of triangles among the first `most` edges of each node."""
         return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **options)
 
+    def profile(
+        self,
+        table: str,
+        *,
+        columns: Sequence[str] | None = None,
+        max_rows: int | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release a profile of a dataset: rows and groups per unit, values, NULLs, and what bounds leave out."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": None if columns is None else list(columns),
+            "max_rows": max_rows,
+        }
+        return self.call("profile", arguments, **options)
+
     def stream(
         self,
         table: str,

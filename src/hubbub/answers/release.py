@@ -9,6 +9,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
+from hubbub.answers.left_out import LeftOut
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
 from hubbub.errors import ParameterError
@@ -54,6 +55,7 @@ class Release:
     left      the largest ε that the analyst can still spend on one query
     replayed  whether this is a free repetition of an earlier answer to the same query on the same data
     model     the model that an analysis publishes in addition to its columns, as JSON values (see `hubbub.model`)
+    left_out  what the bounds of the query leave out, as far as it is known now
     """
 
     outputs: tuple[Output, ...]
@@ -64,6 +66,7 @@ class Release:
     left: Fraction | None = None
     replayed: bool = False
     model: Mapping[str, Any] = field(default_factory=dict)
+    left_out: LeftOut | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,6 +96,7 @@ class Release:
             "delta": str(self.delta),
             "left": None if self.left is None else str(self.left),
             "replayed": self.replayed,
+            "left_out": None if self.left_out is None else self.left_out.shown(),
             "receipt": dict(self.receipt),
         } | ({"model": dict(self.model)} if self.model else {})
 
@@ -107,6 +111,7 @@ class Release:
             "delta": str(self.delta),
             "left": optional_text(self.left),
             "replayed": self.replayed,
+            "left_out": None if self.left_out is None else self.left_out.shown(),
         }
 
     @classmethod
@@ -123,6 +128,9 @@ class Release:
             optional_fraction(data, "left"),
             data["replayed"],
             model,
+            LeftOut.from_receipt(data["receipt"])
+            if data.get("left_out") is None
+            else LeftOut.from_json(data["left_out"]),
         )
 
     def to_csv(self) -> str:
@@ -239,7 +247,8 @@ class Release:
         widths = [max(len(row[column]) for row in rows) for column in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         more = [f"… {len(self.ratio) - 50} more rows"] if len(self.ratio) > 50 else []
-        return "\n".join([*lines, *more, f"Cost: {self.cost()}"])
+        note = [f"Bounds: {self.left_out.sentence()}"] if self.left_out is not None else []
+        return "\n".join([*lines, *more, *note, f"Cost: {self.cost()}"])
 
 
 def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:

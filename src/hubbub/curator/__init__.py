@@ -6,6 +6,7 @@ Everything before the charge is computed from the query, the declarations and th
 details. After the charge every failure is one constant message.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -22,24 +23,29 @@ from hubbub.analyses.base import EngineRun, PreparedAnalysis, Progress, Setting
 from hubbub.analyses.registry import prepare
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate
+from hubbub.answers.left_out import LeftOut
+from hubbub.answers.profile import Profile
 from hubbub.answers.release import Release
 from hubbub.config import Config
 from hubbub.config.dataset import DEFAULT_FAILURES
 from hubbub.core import call as calls
 from hubbub.core import deadline, numbers
+from hubbub.core.events import Event, from_facts
 from hubbub.core.schema import Table
 from hubbub.curator import history as past
 from hubbub.curator import receipt as receipts
 from hubbub.curator import replay, streams
 from hubbub.curator.draws import Draw, Draws, no_draw, run_hash
 from hubbub.curator.estimate import make_estimate
-from hubbub.curator.query import prepare_query
+from hubbub.curator.left_out import PUBLISHED, Profiles
+from hubbub.curator.query import PreparedQuery, prepare_query
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine, UnreachableError
 from hubbub.engines.multi_engine import engine_for
 from hubbub.engines.registry import engine_named
 from hubbub.errors import HubbubError, LedgerError, RunError, SpentError
+from hubbub.sql import partition_selection
 from hubbub.sql import release_size as size
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import RenderOptions
@@ -87,7 +93,9 @@ class Curator:
         self._salt = salt
         with ledger.snapshot() as snapshot:
             self._first_format = replay.FirstFormat(snapshot)
+            self._earlier = replay.EarlierSelections(snapshot)
         self._failures = Failures()
+        self._profiles = Profiles()
 
     def query(
         self,
@@ -99,13 +107,15 @@ class Curator:
         progress: Progress = ignore_progress,
         cancelled: Callable[[], bool] = never_cancelled,
         held: bool = False,
+        publish: bool = False,
     ) -> Release:
         """Answer a query at a privacy cost; the same query on the same data is answered from the ledger for free.
 
         A run that ended without a release is repeated, with the same noise, by the next call with the same charge.
         `cancelled` tells whether the end was requested, which does not count as a failure. `claim` receives the
         ledger's key before the charge and returns the key to use: an earlier one if this call retries a request. A
-        stream is bought by `streams.buy`, which calls this method again while its folder is `held`.
+        stream is bought by `streams.buy`, which calls this method again while its folder is `held`. The data owner's
+        own process may `publish` a profile: it is then shown to every analyst of the dataset.
 
         Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
         through the released noisy integers of a plan whose event was durably charged before the engine ran, and
@@ -131,10 +141,19 @@ class Curator:
                 ),
             )
         text = question.text()
-        charges, versions = self._charge(analyst, planned, text, key, claim)
+        versions = self._data_versions(planned)
+        left_out = self._profiles.state(planned.left_out(), versions)
+        earlier = None if key is not None else self._earlier_event(analyst, planned, question, text, versions)
+        charges = self._charge(
+            analyst, planned, text, versions, key, claim, publish=publish, event=earlier or planned.event
+        )
         stored = charges[0].release
+        if stored is None and earlier is not None:
+            raise AssertionError("an earlier event is charged only where its release is recorded")
         if stored is None:
-            stored = self._answer(planned, text, charges, versions, progress=progress, cancelled=cancelled, silent=held)
+            stored = self._answer(
+                planned, text, charges, versions, left_out, progress=progress, cancelled=cancelled, silent=held
+            )
         self._draws.seeds.erase(charges[0].entry)
         return self._release(stored, analyst, replayed=charges[0].release is not None)
 
@@ -146,7 +165,16 @@ class Curator:
         loss = privacy_cost(planned.event)
         admitted = all(status.admits(loss) for status in statuses)
         largest = min(status.largest(admitted=admitted) for status in statuses)
-        return make_estimate(planned, admitted=admitted, largest=largest)
+        left_out = self._profiles.state(planned.left_out())
+        return make_estimate(
+            planned, admitted=admitted, largest=largest, within=str(question.within or "").strip(), left_out=left_out
+        )
+
+    def profile(self, dataset: str) -> Profile | None:
+        """Give the newest profile of a dataset that its owner published, if there is one; free."""
+        with self.ledger.snapshot() as snapshot:
+            self._profiles.take_in(snapshot)
+        return self._profiles.find(dataset)
 
     def budget(self, analyst: str, *, exact: bool = False) -> tuple[BudgetOverview, ...]:
         """Show the spent and the remaining budget of each dataset that the analyst can query.
@@ -171,6 +199,7 @@ class Curator:
     def release(self, number: int, *, analyst: str | None, unseen: past.Unseen = frozenset()) -> Release:
         """Give the release of a charge for free: of this analyst, or of any analyst if None."""
         with self.ledger.snapshot() as snapshot:
+            self._profiles.take_in(snapshot)
             stored = past.find_release(snapshot, number, analyst, unseen)
         return self._release(stored, analyst, replayed=True)
 
@@ -200,7 +229,7 @@ class Curator:
             draws=self._draws,
             salt=self._salt,
         )
-        curator._failures = self._failures
+        curator._failures, curator._profiles = self._failures, self._profiles
         return curator
 
     def close(self) -> None:
@@ -226,7 +255,8 @@ class Curator:
         if calls.is_call(question.sql):
             return self._prepare_call(analyst, question, visible, salt)
         query = bind(question.sql, tables=visible, parameters=question.values(), dialect=question.dialect)
-        delta = self._delta(analyst, query.tables, question)
+        selects_groups = bool(query.keys) and not query.top and partition_selection.needed(query)
+        delta = self._delta(analyst, query.tables, question, selects_groups=selects_groups)
         if question.wants_accuracy():
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.planner_options(query))
         else:
@@ -260,33 +290,61 @@ class Curator:
         # a condition may read other tables
         return planned if planned.tables == (table,) else prepared(planned.tables)
 
-    def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
+    def _delta(
+        self, analyst: str, tables: Iterable[Table], question: Question, *, selects_groups: bool = False
+    ) -> Fraction:
         """Give the δ that a plan may use: that of the caps, or less if the query requests it."""
         names = [table.name for table in tables if table.unit is not None]
         caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
-        return question.allowed_delta(min((cap.budget.delta for cap in caps), default=Fraction(0)))
+        least = min((cap.budget.delta for cap in caps), default=Fraction(0))
+        return question.allowed_delta(least, selects_groups=selects_groups)
 
     def _charge(
-        self, analyst: str, planned: PreparedAnalysis, text: str, key: str | None, claim: Claim | None
-    ) -> tuple[list[Charge], dict[str, str]]:
+        self,
+        analyst: str,
+        planned: PreparedAnalysis,
+        text: str,
+        versions: Mapping[str, str],
+        key: str | None,
+        claim: Claim | None,
+        *,
+        publish: bool,
+        event: Event,
+    ) -> list[Charge]:
         """Charge every private dataset that the plan reads; return when all charges are durable."""
-        versions = self._data_versions(planned)
-        key = self._key(analyst, planned, text, versions) if key is None else f"key {key}"
-        tables = planned.private
+        key = self._key(analyst, planned, text, versions, event) if key is None else f"key {key}"
+        key, tables = f"{PUBLISHED} {key}" if publish else key, planned.private
         if claim is not None:
             key = claim(f"{key} {tables[0].name}").removesuffix(f" {tables[0].name}")
         requests = [
-            ChargeRequest(analyst, table.name, versions[table.name], planned.event, text, f"{key} {table.name}")
+            ChargeRequest(analyst, table.name, versions[table.name], event, text, f"{key} {table.name}")
             for table in tables
         ]
-        return self.ledger.charge_all(requests), versions
+        return self.ledger.charge_all(requests)
 
-    def _key(self, analyst: str, planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -> str:
+    def _key(
+        self, analyst: str, planned: PreparedAnalysis, text: str, versions: Mapping[str, str], event: Event
+    ) -> str:
         """Give the ledger's key for this query on this version of the data."""
-        earlier = self._first_format.key(analyst, text, event=planned.event, tables=planned.tables, versions=versions)
+        earlier = self._first_format.key(analyst, text, event=event, tables=planned.tables, versions=versions)
         return earlier or replay.key(
-            text, event=planned.event, epsilon=planned.epsilon, tables=planned.tables, versions=versions
+            text, event=event, epsilon=planned.epsilon, tables=planned.tables, versions=versions
         )
+
+    def _earlier_event(
+        self, analyst: str, planned: PreparedAnalysis, question: Question, text: str, versions: Mapping[str, str]
+    ) -> Event | None:
+        """Give the event under which an earlier version charged this query and recorded a release, if one did."""
+        if not (isinstance(planned, PreparedQuery) and planned.plan.threshold):
+            return None
+        charge = {"epsilon": str(planned.epsilon), "delta": str(self._delta(analyst, planned.tables, question))}
+        names = [table.name for table in planned.private]
+        with self.ledger.snapshot() as snapshot:
+            for entry in self._earlier.find(snapshot, analyst, text, names[0], versions[names[0]], charge=charge):
+                event = from_facts(json.loads(entry.facts))
+                if entry.key == f"{self._key(analyst, planned, text, versions, event)} {names[0]}":
+                    return event
+        return None
 
     def _answer(
         self,
@@ -294,6 +352,7 @@ class Curator:
         text: str,
         charges: Sequence[Charge],
         versions: Mapping[str, str],
+        left_out: LeftOut,
         *,
         progress: Progress,
         cancelled: Callable[[], bool] = never_cancelled,
@@ -313,7 +372,9 @@ class Curator:
         failure = ""
         spent: SpentError | None = None
         try:
-            paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
+            paper = receipts.receipt(
+                planned, query=text, charges=[c.entry for c in charges], versions=versions, left_out=left_out
+            )
             body = self._run(planned, draw, paper, progress)
             # a retry uses the noise of the first run, so it must have read the same data
             if not draw.retried or self._data_versions(planned) == versions:
@@ -334,6 +395,8 @@ class Curator:
         engine = engine_for(self.engine, [table.name for table in planned.tables])
         published = planned.run(EngineRun(engine.run, draw.source, progress))
         ratio = published.ratio
+        if published.left_out is not None:
+            paper = {**paper, "left_out": published.left_out.to_json()}
         if ratio is None:
             ratio = [None] * (len(published.outputs[0].values) if published.outputs else 0)
         return receipts.encode(published.outputs, ratio, paper, published.model)
@@ -342,6 +405,7 @@ class Curator:
         """Reject an analyst whose runs failed too often on a dataset that the plan reads."""
         with self.ledger.snapshot() as snapshot:
             self._failures.take_in(snapshot)
+            self._profiles.take_in(snapshot)
         for table in planned.private:
             declared = self.config.datasets.get(table.name)
             self._failures.refuse(analyst, table.name, DEFAULT_FAILURES if declared is None else declared.failures)
@@ -376,7 +440,10 @@ class Curator:
         if analyst is not None:
             mine = [each["dataset"] for each in paper["ledger"] if each["dataset"] in self.datasets(analyst)]
             left = min((self._status(analyst, name).left() for name in mine), default=None)
-        return Release(columns, ratio, epsilon, delta, paper, left, replayed, model)
+        left_out = LeftOut.from_receipt(paper)
+        if left_out is not None:
+            left_out = self._profiles.state(left_out, {each["dataset"]: each["version"] for each in paper["data"]})
+        return Release(columns, ratio, epsilon, delta, paper, left, replayed, model, left_out)
 
     def _status(self, analyst: str, dataset: str, *, exact: bool = False) -> BudgetStatus:
         with self.ledger.snapshot() as snapshot:

@@ -3,10 +3,13 @@
 from fractions import Fraction
 
 from hubbub.analyses.base import PreparedAnalysis
-from hubbub.answers.estimate import Estimate
+from hubbub.answers.estimate import Estimate, describe_target
+from hubbub.answers.left_out import LeftOut
 
 
-def make_estimate(prepared: PreparedAnalysis, *, admitted: bool, largest: Fraction) -> Estimate:
+def make_estimate(
+    prepared: PreparedAnalysis, *, admitted: bool, largest: Fraction, within: str = "", left_out: LeftOut | None = None
+) -> Estimate:
     """Make the estimate of an analysis; SQL is shown only where it does not depend on noisy answers."""
     return Estimate(
         datasets=tuple(table.name for table in prepared.private),
@@ -20,4 +23,6 @@ def make_estimate(prepared: PreparedAnalysis, *, admitted: bool, largest: Fracti
         largest=largest,
         scaling=tuple((each.epsilon, each.expected) for each in prepared.scaling()),
         sql=prepared.statements,
+        target=describe_target(within.strip(), prepared.expected) if "%" in within else "",
+        left_out=left_out,
     )

@@ -11,15 +11,17 @@ from typing import Any
 
 from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run
 from hubbub.answers.estimate import Expected
+from hubbub.answers.left_out import LeftOut
 from hubbub.core.secret import combine_secrets
 from hubbub.curator import receipt as receipts
+from hubbub.curator.left_out import describe
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError, QueryError
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.finish import finish
 from hubbub.sql.keys import Cells
-from hubbub.sql.plan import Plan, plan
+from hubbub.sql.plan import Plan, plan, settle
 from hubbub.sql.query import Query
 
 
@@ -34,6 +36,10 @@ class PreparedQuery(PreparedAnalysis):
     plan: Plan
     raw: bool
     at: Callable[[Fraction], "PreparedQuery"]
+
+    def left_out(self) -> LeftOut:
+        """State what the bounds leave out."""
+        return describe(self.plan)
 
     def receipt(self) -> dict[str, Any]:
         """Give the sizes of the grouping sets and the facts of every draw."""
@@ -52,10 +58,19 @@ class PreparedQuery(PreparedAnalysis):
 
     def run(self, run: Run) -> Published:
         """Run the statements, add noise, and compute the answer."""
-        tables = combine_secrets({statement.name: run.ask(statement.sql) for statement in self.plan.statements})
-        answer = tables.through(lambda secret: finish(self.plan, secret, run.source, raw=self.raw))
+        plan = self._settled(run) if self.plan.levels else self.plan
+        tables = combine_secrets({statement.name: run.ask(statement.sql) for statement in plan.statements})
+        answer = tables.through(lambda secret: finish(plan, secret, run.source, raw=self.raw))
         columns, ratio = receipts.outputs(answer)
         return Published(tuple(columns), ratio=ratio)
+
+
+    def _settled(self, run: Run) -> Plan:
+        """Find the contribution bounds from noisy levels."""
+        levels = self.plan.levels
+        tables = combine_secrets({level.name: run.ask(level.sql) for level in levels})
+        chosen = tables.through(lambda secret: [level.choose(secret[level.name], run.source) for level in levels])
+        return settle(self.plan, chosen)
 
 
 def prepare_query(
@@ -80,7 +95,7 @@ def prepare_query(
         derivation=planned.derivation,
         expected=_labeled(planned),
         cells=planned.size,
-        statements=tuple(statement.sql for statement in planned.statements),
+        statements=tuple(each.sql for each in (*planned.levels, *planned.statements)),
         plan=planned,
         raw=question.raw,
         at=lambda other: prepare_query(query, question, options, epsilon=other, delta=delta),

@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.chain import Entry
 from hubbub.analyses.base import PreparedAnalysis
+from hubbub.answers.left_out import LeftOut
 from hubbub.answers.release import Cell, Output, answer_json, read_answer
 from hubbub.core import chunked_json as pieces
 from hubbub.core.events import to_facts
 from hubbub.curator.replay import declared_hash
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql import partition_selection as discover
 from hubbub.sql import topk
 from hubbub.sql.explain import describe, show
 from hubbub.sql.finish import Answer
-from hubbub.sql.measures import UnitCount
+from hubbub.sql.measures import KeyWeight, UnitCount
 from hubbub.sql.noise import CellSelections, NoisyMeasure
+from hubbub.sql.partition_selection import Rule
 from hubbub.sql.plan import Plan
 
 FORMAT = 1
@@ -33,7 +34,12 @@ WORDING = 2
 
 
 def receipt(
-    planned: PreparedAnalysis, *, query: str, charges: Sequence[Entry], versions: Mapping[str, str]
+    planned: PreparedAnalysis,
+    *,
+    query: str,
+    charges: Sequence[Entry],
+    versions: Mapping[str, str],
+    left_out: LeftOut,
 ) -> dict[str, Any]:
     """Write the receipt of a charged analysis, before it has an answer."""
     return {
@@ -50,6 +56,7 @@ def receipt(
         ],
         "relation": planned.relation.value,
         "bounds": None if planned.limits is None else {"groups": planned.limits.groups, "rows": planned.limits.rows},
+        "left_out": left_out.to_json(),
         **planned.receipt(),
         "declared": declared_hash(table.shown() for table in planned.private),
         "wording": WORDING,
@@ -72,12 +79,9 @@ def receipt(
 def draws(plan: Plan) -> list[dict[str, Any]]:
     """Give the facts that determine the loss of each draw, in the order of the event's parts."""
     facts = []
-    for noised in plan.measures:
-        draw = _sum(noised)
-        if plan.threshold is not None and noised.measure == discover.UNITS:
-            rule = plan.threshold
-            draw |= {"kind": "threshold", "threshold": rule.threshold, "noise": to_facts(rule.event)}
-        facts.append(draw)
+    for place, noised in enumerate(plan.measures):
+        rule = plan.threshold if place == plan.keys else None
+        facts.append(_sum(noised) if rule is None else _groups(noised, rule))
     facts += map(_selection, plan.choices)
     if plan.top is not None:
         facts.append(_top(plan, plan.top))
@@ -103,6 +107,16 @@ def _sum(noised: NoisyMeasure) -> dict[str, Any]:
         "adds": [measure.low, measure.high],
         "noise": to_facts(noised.mechanism.event),
     }
+
+
+def _groups(noised: NoisyMeasure, rule: Rule) -> dict[str, Any]:
+    """Give the facts of the draw that selects groups: by a count of units, or by weights of a unit's own groups."""
+    measure, selected = noised.measure, {"threshold": rule.threshold, "noise": to_facts(rule.event)}
+    if isinstance(measure, KeyWeight):
+        weights = {"keys": measure.keys, "weight": measure.weight}
+        return {"kind": "weights", "what": describe(measure)} | weights | selected
+    # a count of rows selects groups only where a unit has one row in each
+    return _sum(noised) | {"kind": "threshold", "per": "unit"} | selected
 
 
 def _selection(chosen: CellSelections) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The session of an analyst; the client of a server has the same methods."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -9,12 +10,13 @@ from hubbub.analyses.functions.function import RowFunction
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
-from hubbub.answers.methods import Analyses, Estimates
+from hubbub.answers.methods import Analyses, AnalysisOptions, Estimates
 from hubbub.answers.options import Options
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import Scope
 from hubbub.config import load
+from hubbub.core.call import AnalysisCall
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Table, unknown_dataset
 from hubbub.curator import Curator
@@ -70,6 +72,23 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         See `hubbub.answers.scope.Scope`.
         """
         return Scope(self, epsilon=epsilon, delta=delta)
+
+    def profile(
+        self,
+        table: str,
+        *,
+        columns: Sequence[str] | None = None,
+        max_rows: int | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> Release:
+        """Release a profile of a dataset and publish it: answers to every analyst state what their bounds leave out.
+
+        It is charged to the analyst of this session and to the dataset, like any release. See `hubbub.model`.
+        """
+        given = {"table": table, "columns": None if columns is None else list(columns), "max_rows": max_rows}
+        call = AnalysisCall("profile", {name: value for name, value in given.items() if value is not None})
+        key = options.pop("key", None)
+        return self._curator.query(self.analyst, Question(call.text(), **options), key=key, publish=True)
 
     def _run_call(self, text: str, key: str | None, options: Options) -> Release:
         return self.query(text, key=key, **options)

@@ -1,0 +1,193 @@
+"""What the bounds of an answer leave out: excess rows of a privacy unit, and values outside clamping bounds.
+
+Everything here comes from the plan of a query and from released profiles, so stating it reveals nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+from hubbub.core.wire import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """An estimated share between 0 and 1, with the ends of its 95% confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def text(self) -> str:
+        """Format the share in percent, with its margin of error.
+
+        >>> Share(0.503, 0.48, 0.526).text(), Share(0.02, 0.0, 0.09).text(), Share(0.0, 0.0, 0.004).text()
+        ('about 50% (±2.3%)', 'about 2.0% (0% to 9.0%)', 'at most 0.4%')
+        """
+        below, above = self.value - self.low, self.high - self.value
+        if self.high < 1e-6:
+            return "none"
+        if self.value <= 0:
+            return f"at most {_percent(self.high)}"
+        if abs(above - below) <= (above + below) / 5 or max(above, below) < 0.005:
+            return f"about {_percent(self.value)} (±{_percent(max(above, below))})"
+        return f"about {_percent(self.value)} ({_percent(self.low)} to {_percent(self.high)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """A column whose values are clamped to declared bounds; `share` of the values lie outside, if it is known."""
+
+    column: str
+    low: str
+    high: str
+    share: Share | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The release that a share comes from.
+
+    charge   the number of its charge in the ledger; 0 for the answer itself (bounds that the query found)
+    older    whether it was made from another version of the data
+    level    the share is about units with at most this many rows; None: about all units
+    above    the most units that can have more rows, at 95% confidence
+    """
+
+    charge: int
+    older: bool = False
+    level: int | None = None
+    above: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What was bounded, and what share of the rows that leaves out, if it is known.
+
+    dataset   the private tables of the answer
+    unit      the privacy ID column; None if each row is a unit
+    groups    how many groups of a unit count at most; None: all
+    rows      how many rows of a unit count in each group at most; None: all
+    maximum   the public maximum of `rows`, if the query chose `rows` itself (`rows: auto`)
+    counts    "rows", or "units" where each unit counts once in a group
+    by        what the groups are: "" for the whole answer, a declared column; None: anything else
+    filtered  whether conditions select some of the rows: the share is then that of the whole dataset
+    clamped   the columns that are clamped
+    share     the share of the rows (of a unit's groups where `counts` is "units") that is left out, if it is known
+    evidence  where the shares come from
+    """
+
+    dataset: str
+    unit: str | None = None
+    groups: int | None = None
+    rows: int | None = None
+    maximum: int | None = None
+    counts: Literal["rows", "units"] = "rows"
+    by: str | None = None
+    filtered: bool = False
+    clamped: tuple[Clamp, ...] = ()
+    share: Share | None = None
+    evidence: Evidence | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether some rows or groups of a unit may not count."""
+        return self.groups is not None or self.rows is not None
+
+    def sentence(self) -> str:
+        """State everything in plain words."""
+        parts = [self._bounds(), self._share() if self.bounded else "", *map(self._clamp, self.clamped)]
+        if self.unit is not None:
+            parts.append(f"Rows without a {self.unit} are in no answer.")
+        if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):
+            parts.append("The profile is of another version of the data.")
+        return " ".join(part for part in parts if part)
+
+    def to_json(self) -> Json:
+        """Return it as JSON values; what has no effect is omitted."""
+        fields = asdict(self) | {"clamped": [asdict(each) for each in self.clamped]}
+        return {name: value for name, value in fields.items() if value not in (None, False, []) or name == "by"}
+
+    def shown(self) -> Json:
+        """Return it as JSON values together with the sentence."""
+        return self.to_json() | {"text": self.sentence()}
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`; ignore other fields, which a later version may write."""
+        known = {name: form[name] for name in cls.__dataclass_fields__ if name in form}
+        made = cls(**known)
+        return replace(
+            made,
+            clamped=tuple(
+                Clamp(each["column"], each["low"], each["high"], _read_share(each.get("share")))
+                for each in form.get("clamped", ())
+            ),
+            share=_read_share(form.get("share")),
+            evidence=None if form.get("evidence") is None else Evidence(**form["evidence"]),
+        )
+
+    @classmethod
+    def from_receipt(cls, receipt: Mapping[str, Any]) -> Self | None:
+        """Read what a receipt states; older receipts state the contribution bounds only."""
+        if "left_out" in receipt:
+            return cls.from_json(receipt["left_out"])
+        data, bounds = receipt.get("data"), receipt.get("bounds")
+        if not data:
+            return None
+        names = " and ".join(each["dataset"] for each in data)
+        if not bounds or data[0]["unit"] == "row":
+            return cls(names)
+        return cls(names, data[0]["unit"], bounds["groups"], bounds["rows"])
+
+    def _bounds(self) -> str:
+        if self.unit is None:
+            return "" if self.clamped else "The answer counts every row."
+        if not self.bounded:
+            return f"Each {self.unit} counts once." if self.counts == "units" else "No rows are left out."
+        groups = "" if self.groups is None else _plural(self.groups, "group")
+        rows = "" if self.rows is None else f"at most {_plural(self.rows, 'row')}"
+        if groups and rows:
+            text = f"counts in at most {groups}, with {rows} in each"
+        else:
+            text = f"counts in at most {groups}" if groups else f"counts with {rows}" + (" a group" if self.by else "")
+        chosen = f", a bound that the query chose (at most {self.maximum:,})" if self.maximum is not None else ""
+        return f"Each {self.unit} {text}{chosen}."
+
+    def _share(self) -> str:
+        what = f"groups that units of {self.dataset} are in" if self.counts == "units" else f"rows of {self.dataset}"
+        if self.share is None and self.evidence is None:
+            first = self.dataset.partition(" and ")[0]
+            return f"What share of the {what} this leaves out is not known; `hubbub profile {first}` estimates it."
+        if self.share is None:
+            return f"What share of the {what} this leaves out is not known: the profile does not cover this query."
+        proof = self.evidence or Evidence(0)
+        if not proof.charge:
+            return f"This leaves out {self.share.text()} of the rows."
+        text = f"This leaves out {self.share.text()} of the {what}, according to its profile (charge {proof.charge})."
+        if self.filtered:
+            text += " That is the share over the whole dataset; among the selected rows it may differ."
+        if proof.level is not None and self.counts == "rows":
+            text += f" It is about units with up to {proof.level:,} rows; at most {proof.above:,} units have more."
+        return text
+
+    def _clamp(self, clamp: Clamp) -> str:
+        text = f"{clamp.column} is clamped to {clamp.low} to {clamp.high}"
+        if clamp.share is None:
+            return f"{text}."
+        whose = "" if self.unit is None else f" (one row of each {self.unit})"
+        return f"{text}; {clamp.share.text()} of its values{whose} are outside."
+
+
+def _percent(share: float) -> str:
+    """Format a share in percent with two significant digits, or whole percents from 10 on."""
+    value = 100 * share
+    return f"{value:.0f}%" if value >= 10 or value == 0 else f"{value:.2g}%" if value < 1 else f"{value:.1f}%"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _read_share(form: Mapping[str, Any] | None) -> Share | None:
+    return None if form is None else Share(form["value"], form["low"], form["high"])

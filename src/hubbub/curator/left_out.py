@@ -1,0 +1,165 @@
+"""What the bounds of a planned query leave out, and the newest profile of each dataset.
+
+Tested in tests/curator/test_left_out.py.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from threading import Lock
+
+from hubbub.accounting.store import EntryFilter, Snapshot
+from hubbub.answers.left_out import Clamp, LeftOut
+from hubbub.answers.profile import Profile
+from hubbub.core import chunked_json
+from hubbub.core.numbers import brief
+from hubbub.core.schema import Bounds, Table
+from hubbub.sql.estimates import mentioned
+from hubbub.sql.expressions import Col
+from hubbub.sql.keys import Cells
+from hubbub.sql.measures import KeyWeight, UnitCount
+from hubbub.sql.plan import Plan
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, columns
+
+#: Keys of the owner's profiles start with this word. An analyst's keys start with "key", "replay" or "plan".
+PUBLISHED = "profile"
+
+
+def describe(plan: Plan) -> LeftOut:
+    """State what a planned query bounds, from the plan alone."""
+    private = [table for table in plan.tables if table.unit is not None]
+    names = " and ".join(table.name for table in private)
+    clamped = _clamped(plan, private)
+    limits = plan.limits
+    if limits is None:
+        return LeftOut(names, clamped=clamped)
+    unit = next(table.unit.column for table in private if table.unit is not None)
+    if _one_row(plan.query.relation):
+        return LeftOut(names, unit, counts="units", clamped=clamped)
+    measures = [noised.measure for noised in plan.measures if not isinstance(noised.measure, KeyWeight)]
+    once = bool(measures) and not plan.choices and all(isinstance(each, UnitCount) for each in measures)
+    declared = all(isinstance(each, Cells) for each in plan.groups)
+    return LeftOut(
+        names,
+        unit,
+        None if declared and max(each.size for each in plan.groups) <= limits.groups else limits.groups,
+        None if once else limits.rows,
+        counts="units" if once else "rows",
+        by=_grouped_by(plan),
+        filtered=_has_filter(plan.query.relation) or any(each.where is not None for each in plan.query.aggregates),
+        clamped=clamped,
+    )
+
+
+def _one_row(rel: Rel) -> bool:
+    """Say whether a relation has at most one row of each unit, because a subquery groups by the unit alone."""
+    while isinstance(rel, Filter | Project):
+        rel = rel.input
+    return isinstance(rel, PerUnit) and not rel.keys
+
+
+def _only_scan(rel: Rel) -> Scan | None:
+    """Find the scan of a query over one table whose rows are not joined or grouped."""
+    while isinstance(rel, Filter | Project):
+        rel = rel.input
+    return rel if isinstance(rel, Scan) else None
+
+
+def _has_filter(rel: Rel) -> bool:
+    return isinstance(rel, Filter) or (isinstance(rel, Project) and _has_filter(rel.input))
+
+
+def _grouped_by(plan: Plan) -> str | None:
+    """Name what the groups are: "" for none, or a declared column; None if the profile cannot know."""
+    scan = _only_scan(plan.query.relation)
+    if scan is None or len(plan.query.sets) > 1 or not all(isinstance(each, Cells) for each in plan.groups):
+        return None
+    if not plan.query.keys:
+        return ""
+    if len(plan.query.keys) > 1:
+        return None
+    (key,) = plan.query.keys
+    return _sources(scan).get(key.expr.name) if isinstance(key.expr, Col) else None
+
+
+def _sources(scan: Scan) -> dict[str, str]:
+    return {column.name: source for column, source in zip(scan.columns, scan.sources, strict=True)}
+
+
+def _clamped(plan: Plan, private: Iterable[Table]) -> tuple[Clamp, ...]:
+    """List the columns of private tables that aggregates read and that are clamped, with their bounds."""
+    names = {name for aggregate in plan.query.aggregates for expr in aggregate.arguments for name in mentioned(expr)}
+    tables, bounds = {table.name for table in private}, dict[str, Bounds]()
+    for scan, source in _read(plan.query.relation, names):
+        column = scan.table.column(source)
+        if scan.table.name in tables and column is not None and column.kind.numeric and column.bounds is not None:
+            bounds[source] = column.bounds
+    return tuple(Clamp(name, brief(each.low), brief(each.high)) for name, each in sorted(bounds.items()))
+
+
+def _read(rel: Rel, names: set[str]) -> Iterator[tuple[Scan, str]]:
+    """List the columns of tables from which some columns of a relation are computed."""
+    match rel:
+        case Scan():
+            yield from ((rel, source) for name, source in _sources(rel).items() if name in names)
+        case Filter() | Truncate():
+            yield from _read(rel.input, names)
+        case Project():
+            yield from _read(rel.input, {each for name, e in rel.outputs if name in names for each in mentioned(e)})
+        case PerUnit():
+            inner = [e for name, e in rel.keys if name in names]
+            inner += [e.argument for name, e in rel.aggregates if name in names and e.argument is not None]
+            yield from _read(rel.input, {each for expr in inner for each in mentioned(expr)})
+        case Join():
+            yield from _read(rel.left, names)
+            yield from _read(rel.right, names)
+        case Union():
+            places = [place for place, column in enumerate(rel.columns) if column.name in names]
+            for each in rel.inputs:
+                yield from _read(each, {columns(each)[place].name for place in places})
+
+
+class Profiles:
+    """The newest profile of each dataset that its owner published. Thread-safe.
+
+    It remembers the last entry that it read, so that an update reads only the newer ones, and it never reads data.
+    """
+
+    def __init__(self) -> None:
+        self._read = 0
+        self._pending: dict[int, str] = {}
+        self._known: dict[str, dict[str, Profile]] = {}
+        self._versions: dict[str, str] = {}  # the version of the newest charge on each dataset
+        self._lock = Lock()
+
+    def take_in(self, snapshot: Snapshot) -> None:
+        """Read the charges that were made since the last update, and the releases of those that have one now."""
+        with self._lock:
+            for entry in snapshot.entries(EntryFilter(kind="charge"), after=self._read):
+                self._versions[entry.dataset] = entry.version
+                if entry.key.startswith(f"{PUBLISHED} "):
+                    self._pending[entry.sequence] = entry.dataset
+            self._read = snapshot.head().sequence
+            for charge, dataset in sorted(self._pending.items()):
+                stored = snapshot.body(charge)
+                if stored is not None:
+                    document = chunked_json.loads(stored)
+                    version = document["receipt"]["data"][0]["version"]
+                    profile = Profile(document["answer"]["model"], charge, version)
+                    known = self._known.setdefault(dataset, {})
+                    known.pop(version, None)
+                    known[version] = profile
+                    del self._pending[charge]
+
+    def find(self, dataset: str, version: str | None = None) -> Profile | None:
+        """Give the newest profile of a version of a dataset, or else the newest of any version."""
+        with self._lock:
+            known = self._known.get(dataset, {})
+            return known.get(version or "") or next(reversed(known.values()), None)
+
+    def state(self, left_out: LeftOut, versions: Mapping[str, str] | None = None) -> LeftOut:
+        """Add to a statement the shares that are known from a profile of its dataset.
+
+        Without `versions` the data is taken to be that of the newest charge.
+        """
+        version = (self._versions if versions is None else versions).get(left_out.dataset)
+        profile = self.find(left_out.dataset, version)
+        return left_out if profile is None else profile.state(left_out, version)
