@@ -9,11 +9,10 @@ from hubbub.core.schema import Table, Value
 from hubbub.sql.bind_aggregates import AggregateBinder, has_aggregate, split_levels
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_from import CteScope, bind_rows, bind_with, select_items
-from hubbub.sql.bind_groups import bind_groups
+from hubbub.sql.bind_groups import bind_groups, key_values
 from hubbub.sql.bind_names import distinct_names, expand_aliases, output_name, resolve_item, rewrite, strip_alias
 from hubbub.sql.bind_postprocess import bind_limit, bind_outer, is_top, only_subquery
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, is_unit
-from hubbub.sql.domains import with_values
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.parse import parse
 from hubbub.sql.postprocess_cost import query_cost
@@ -112,7 +111,7 @@ def _bind_aggregation(ctx: Context, node: exp.Select, rows: BoundRelation) -> Qu
     query = Query(
         tuple(ctx.used),
         rows.rel,
-        tuple(Key(name, with_values(expr)) for name, expr in keys),
+        tuple(Key(name, key_values(ctx, node, expr)) for name, expr in keys),
         sets,
         tuple(binder.aggregates),
         select,

@@ -213,10 +213,11 @@ class AggregateBinder:
     def _prepared(self, call: AggregateCall, argument: Expr) -> Expr:
         """Check that an argument has what its aggregate needs: bounds for numbers, a finite list for a mode."""
         needed = aggregate_function(call.function).argument
+        conditions = self.ctx.conditions.with_condition(call.where)
         if needed == "any":
-            return with_values(argument)
+            return conditions.bounded(with_values(argument))
         if needed == "listed":
-            listed = with_values(argument)
+            listed = conditions.listed(argument)
             if facts(listed).values is None:
                 raise self.ctx.error(
                     call.node,
@@ -225,7 +226,7 @@ class AggregateBinder:
                     "Ask the data owner to declare its values, or round it into buckets: floor(x / 10).",
                 )
             return listed
-        return require_bounds(self.ctx, call.node, call.function, argument)
+        return require_bounds(self.ctx, call.node, call.function, conditions.bounded(argument))
 
 
 def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:
@@ -280,7 +281,8 @@ class UnitAggregateBinder:
                 f"{quote(call.function)} is not supported in a subquery that groups by the privacy ID column.",
                 "Use COUNT, SUM, AVG, MIN or MAX there.",
             )
-        argument = call.arguments[0] if call.arguments else None
+        conditions = self.ctx.conditions.with_condition(call.where)
+        argument = conditions.bounded(call.arguments[0]) if call.arguments else None
         if function in ("sum", "avg") and argument is not None:
             require_bounds(self.ctx, node, function, argument)
         wanted = UnitAggregate(function, argument, call.where, Col("", *self._result(function, argument)))

@@ -192,6 +192,7 @@ def bind_rows(ctx: Context, node: exp.Select, ctes: CteScope) -> BoundRelation:
     if not predicates:
         return rows
     predicate = predicates[0] if len(predicates) == 1 else apply(ctx, where, "and", predicates)
+    ctx.conditions.add(predicate)
     return replace(rows, rel=Filter(rows.rel, predicate))
 
 
@@ -245,6 +246,7 @@ def _project(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelati
             continue
         expr = scalar(ctx, scope, inner)
         col = _new_column(ctx, inner, expr)
+        ctx.conditions.carry(col, expr)
         outputs.append((col.name, with_values(expr, MAX_SUBQUERY_COMBINATIONS)))
         visible.append(VisibleColumn(output_name(item), None, col))
     return BoundRelation(Project(rows.rel, tuple(outputs)), tuple(visible), rows.owner)
@@ -282,6 +284,9 @@ def _per_unit(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelat
     keyed = {
         expr: Col(name, expr.kind, facts(with_values(expr, MAX_SUBQUERY_COMBINATIONS))) for expr, name in bound.items()
     }
+    for expr, key_column in keyed.items():
+        ctx.conditions.carry(key_column, expr)
+    computed = list[tuple[Col, Expr]]()
     for item in items:
         inner = strip_alias(item)
         if is_unit(ctx, scope, inner):
@@ -289,6 +294,7 @@ def _per_unit(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelat
             continue
         expr = rewrite(ctx, inner, scalar(ctx, over, inner), keyed, binder.aggregates)
         col = _new_column(ctx, inner, expr)
+        computed.append((col, expr))
         outputs.append((col.name, expr))
         visible.append(VisibleColumn(output_name(item), None, col))
     having = node.args.get("having")
@@ -299,7 +305,11 @@ def _per_unit(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelat
         tuple(binder.aggregates),
     )
     if having is not None and predicate is not None:
-        rel = Filter(rel, rewrite(ctx, having, predicate, keyed, binder.aggregates))
+        kept = rewrite(ctx, having, predicate, keyed, binder.aggregates)
+        ctx.conditions.add(kept)
+        rel = Filter(rel, kept)
+    for col, expr in computed:
+        ctx.conditions.carry(col, expr)
     return BoundRelation(Project(rel, tuple(outputs)), tuple(visible), rows.owner)
 
 

@@ -13,7 +13,7 @@ from hubbub.sql.bind_aggregates import has_aggregate
 from hubbub.sql.bind_expr import scalar
 from hubbub.sql.bind_names import resolve_item, strip_alias
 from hubbub.sql.bind_scope import Context, NameScope, is_unit
-from hubbub.sql.expressions import Expr
+from hubbub.sql.expressions import Expr, facts
 
 MAX_KEYS = 16
 MAX_SETS = 64
@@ -69,6 +69,20 @@ def bind_groups(
             clause, "HB518", f"GROUP BY has more than {MAX_KEYS} expressions.", "Group by fewer expressions."
         )
     return tuple((name, expr) for expr, (_, name) in keys.items()), tuple(tuple(sorted(chosen)) for chosen in sets)
+
+
+def key_values(ctx: Context, node: exp.Expr, expr: Expr) -> Expr:
+    """Return a key with the finite list of its values in the rows that meet the conditions, if there is one."""
+    key = ctx.conditions.listed(expr)
+    if facts(key).values == () and not facts(key).null:
+        raise ctx.error(
+            node.args.get("where") or node.args.get("group"),
+            "HB569",
+            "The conditions of this query exclude every value of a grouping key, so that no group can have rows.",
+            "Change the condition. A value outside the declared bounds is read as the nearest bound, and one that is "
+            "not in the declared list as NULL.",
+        )
+    return key
 
 
 def _choices(ctx: Context, part: exp.Expr, key_index: KeyIndex) -> list[tuple[int, ...]]:

@@ -55,18 +55,25 @@ def bind_join(ctx: Context, left: BoundRelation, right: BoundRelation, node: exp
             "The condition of an outer join can only compare columns with =.",
             "Move other conditions to WHERE.",
         )
+    _note(ctx, right, pairs, outer=outer)
     how: Choice["inner", "left"] = "left" if outer else "inner"
     joined = Join(left.rel, right.rel, how, tuple(pairs), unit)
     visible = _visible_columns(left, right, merged, outer=outer)
     result = BoundRelation(joined, visible, left.owner)
     for part in extra:
-        result = replace(
-            result,
-            rel=Filter(
-                result.rel, condition(ctx, NameScope((*left.columns, *right.columns), "a join condition"), part)
-            ),
-        )
+        kept = condition(ctx, NameScope((*left.columns, *right.columns), "a join condition"), part)
+        ctx.conditions.add(kept)
+        result = replace(result, rel=Filter(result.rel, kept))
     return result
+
+
+def _note(ctx: Context, right: BoundRelation, pairs: "Pairs", *, outer: bool) -> None:
+    """Take note of what a join says about its rows: an outer join binds neither side, and adds NULL on the right."""
+    if outer:
+        ctx.conditions.outer_join(c.col for c in right.columns if c.col is not None)
+        return
+    for a, b in pairs:
+        ctx.conditions.equate(a, b)
 
 
 def _visible_columns(

@@ -8,6 +8,7 @@ from sqlglot import exp
 from hubbub.core.schema import Kind, Table, Value
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
+from hubbub.sql.conditions import Conditions
 from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
 from hubbub.sql.relations import Rel
 from hubbub.sql.text import SourceText, quote
@@ -106,6 +107,7 @@ class Context:
     parameters_used: set[int] = field(default_factory=set)
     sizes: dict[str, int] = field(default_factory=dict)
     mentions: dict[str, exp.Expr] = field(default_factory=dict)  #: the last node that named a bound column
+    conditions: Conditions = field(default_factory=Conditions)  #: of the rows that are bound so far
     scans: int = 0
     _count: int = 0
 

@@ -61,6 +61,7 @@ def bind_union(ctx: Context, node: exp.Union, first: BoundRelation, second: Boun
             _common_facts(a.col, b.col),
             max(ctx.check_size(a.col, node), ctx.check_size(b.col, node)),
         )
+        ctx.conditions.unite(col, (a.col, b.col))
         cols.append(col)
         for chosen, side in zip(picked, (a.col, b.col), strict=True):
             chosen.append((ctx.new_name("x"), side))

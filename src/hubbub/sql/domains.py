@@ -18,6 +18,7 @@ from hubbub.core.schema import Kind, Value
 from hubbub.sql import dates
 from hubbub.sql.evaluate import Scalar, UnknownValueError, evaluate, exact, scalar
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, facts
+from hubbub.sql.nulls import nullable
 from hubbub.sql.rules import is_integer, range_of, values_of_case
 
 #: Maximum length of a list.
@@ -107,21 +108,38 @@ def _parts(expr: Expr, root: Expr) -> Iterator[Expr]:
 
 def _computed(expr: FunctionCall, limit: int) -> tuple[Value, ...] | None:
     try:
-        parts = list(dict.fromkeys(_parts(expr, expr)))
-        if math.prod((_count(part) or 0) + 1 for part in parts) > limit:
-            return None
-        lists = [_listed(part) or () for part in parts]
-        names = [f"${i}" for i in range(len(parts))]
-        named = _substitute(expr, {part: Col(name, part.kind) for part, name in zip(parts, names, strict=True)})
-        choices: list[list[Scalar]] = [[*(scalar(value) for value in listed), None] for listed in lists]
-        results = dict.fromkeys(
-            exact(value, expr.kind)
-            for chosen in itertools.product(*choices)
-            if (value := _evaluate(named, dict(zip(names, chosen, strict=True)))) is not None
-        )
+        results = dict.fromkeys(exact(value, expr.kind) for value in _results(expr, limit, any_null=True))
     except UnknownValueError:
         return None
     return _in_order(tuple(value for value in results if value is not None), expr.kind)
+
+
+def null_is_possible(expr: Expr, limit: int = MAX_COMBINATIONS) -> bool:
+    """Tell whether an expression can be NULL, given which of its columns can: by trying all values, if there are few.
+
+    A part that is not known to be NULL is NULL in rows that belong to no group, such as those with an unlisted value.
+    """
+    if not nullable(expr) or not isinstance(expr, FunctionCall):
+        return nullable(expr)
+    try:
+        return any(value is None for value in _results(expr, limit, any_null=False))
+    except UnknownValueError:
+        return True
+
+
+def _results(expr: FunctionCall, limit: int, *, any_null: bool) -> Iterator[Scalar]:
+    """Compute an expression for all values of its parts, and for NULL where a part can be NULL (or, if asked, may)."""
+    parts = list(dict.fromkeys(_parts(expr, expr)))
+    if math.prod((_count(part) or 0) + 1 for part in parts) > limit:
+        raise UnknownValueError
+    names = [f"${i}" for i in range(len(parts))]
+    named = _substitute(expr, {part: Col(name, part.kind) for part, name in zip(parts, names, strict=True)})
+    choices: list[list[Scalar]] = [
+        [*(scalar(value) for value in _listed(part) or ()), *([None] if any_null or nullable(part) else [])]
+        for part in parts
+    ]
+    for chosen in itertools.product(*choices):
+        yield _evaluate(named, dict(zip(names, chosen, strict=True)))
 
 
 def _evaluate(expr: Expr, values: dict[str, Scalar]) -> Scalar:

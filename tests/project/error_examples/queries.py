@@ -72,6 +72,7 @@ EXAMPLES: dict[str, Example] = {
         "SELECT COUNT(*) FROM visits a JOIN visits b USING (patient) JOIN visits c USING (patient) "
         "JOIN visits d USING (patient) JOIN visits e USING (patient) GROUP BY a.ward || b.ward"
     ),
+    "HB569": sql("SELECT age, COUNT(*) FROM visits WHERE age > 500 GROUP BY age"),
     "HB570": vectors("calls", [], norm="l1"),
     "HB571": vectors("visits", ["age"], norm="l1"),
     "HB572": vectors("calls", ["minutes"], norm="l2"),
