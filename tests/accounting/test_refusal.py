@@ -88,7 +88,23 @@ def test_what_a_delta_is_left_is_said(desk: "Desk") -> None:
     with pytest.raises(CapError) as refusal:
         ledger.charge(desk.request(event=event))
     assert f"costs δ={brief(privacy_cost(event).delta)}" in refusal.value.message
-    assert "Without δ" in refusal.value.remedy
+    assert "only δ=2.05e-10 is left" in refusal.value.message
+    assert "ε=" not in refusal.value.message + refusal.value.remedy
+    # half of the δ that is offered is a hundredth of what is left
+    offered = Fraction(refusal.value.remedy.partition("--delta ")[2].partition(". Or")[0])
+    assert offered / 2 <= Fraction("2.05e-12")
+    small = ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=270)
+    assert offered / 4 <= privacy_cost(small).delta <= offered / 2
+    ledger.charge(desk.request(event=small))
+
+
+def test_where_epsilon_is_short_delta_is_not_blamed(desk: "Desk") -> None:
+    """Laplace noise with a threshold whose δ fits and whose ε does not."""
+    ledger = desk.open()
+    with pytest.raises(CapError) as refusal:
+        ledger.charge(desk.request(event=ThresholdEvent(LaplaceEvent(1, Fraction(1, 4)), keys=1, above=100)))
+    assert "costs ε=4" in refusal.value.message
+    assert "Use at most ε=" in refusal.value.remedy
 
 
 def test_a_gaussian_under_a_cap_without_delta_has_no_cost_as_epsilon() -> None:

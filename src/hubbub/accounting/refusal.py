@@ -4,6 +4,7 @@ It depends only on the request, the policy and earlier charges, so it reveals no
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from hubbub.accounting.cost import ZERO, PrivacyCost
@@ -12,10 +13,12 @@ from hubbub.accounting.filters import filter_limits
 from hubbub.accounting.policy import Cap
 from hubbub.answers import budget as overview
 from hubbub.answers.budget import CapDisplay
-from hubbub.core.numbers import brief, round_down
+from hubbub.core.numbers import DELTA_MIN, brief, round_down
 from hubbub.errors import BudgetError
 
 _HIDDEN = "Use a smaller ε, or ask the data owner. The remaining shared budget is not shown."
+
+_THREE = Context(prec=3, rounding=ROUND_FLOOR)
 
 #: A cap and its total so far.
 Spent = tuple[Cap, PrivacyCost]
@@ -46,9 +49,7 @@ def budget_error(
     error = CapError(
         "HB201",
         f"Not enough budget: {_why(cap, refusing, spent, price, analyst)}. Nothing was run or charged.",
-        _HIDDEN
-        if None in states
-        else _remedy(cap, price, largest, exact=all(state is None or state.exact for state in states)),
+        _HIDDEN if None in states else _remedy(cap, spent, price, [state for state in states if state is not None]),
     )
     error.largest = largest
     return error
@@ -69,20 +70,45 @@ def _why(cap: Cap, state: CapDisclosure | None, spent: PrivacyCost, price: Priva
     epsilon, own = epsilon_under(cap.budget, price), filter_limits(cap.budget).delta
     if epsilon is None or (price.delta and not own):
         return f"this query needs a δ, but the budget {cap_label(cap, analyst)} has none, or too small a one"
-    short = spent.delta + price.delta > own
+    short = _lacks_delta(cap, spent, price)
     costs = f"this query costs δ={brief(price.delta)}" if short else f"this query costs ε={brief(epsilon)}"
     if state is None:
         return f"{costs}, but less is left {cap_label(cap, analyst)}"
-    rest = round_down(state.delta_left if short else state.left)
+    rest = f"δ={_small(state.delta_left)}" if short else round_down(state.left)
     verb = "is allowed" if cap.scope == "query" else "is left"
     return f"{costs}, but {'' if state.exact else 'possibly '}only {rest} {verb} {cap_label(cap, analyst)}"
 
 
-def _remedy(cap: Cap, price: PrivacyCost, largest: Fraction, *, exact: bool) -> str:
-    if not largest and not exact:
+def _lacks_delta(cap: Cap, spent: PrivacyCost, price: PrivacyCost) -> bool:
+    return bool(price.delta) and spent.delta + price.delta > filter_limits(cap.budget).delta
+
+
+def _remedy(cap: Cap, spent: PrivacyCost, price: PrivacyCost, states: Sequence[CapDisclosure]) -> str:
+    largest = min((state.left for state in states), default=Fraction(0))
+    if _lacks_delta(cap, spent, price) and filter_limits(cap.budget).delta and largest:
+        return _remedy_for_delta(min(state.delta_left for state in states))
+    if not largest and not all(state.exact for state in states):
         return "Less than a tenth of a shared budget is left. Use a smaller ε, or ask the data owner to raise it."
     if not largest:
         return "This budget is exhausted. Ask the data owner to raise it."
-    if price.delta or epsilon_under(cap.budget, price) is None:
+    if price.pure is None or (price.delta and not filter_limits(cap.budget).delta):
         return f"Without δ (Laplace noise, declared keys), up to ε={round_down(largest)} fits."
     return f"Use at most ε={round_down(largest)}: --epsilon {round_down(largest)}"
+
+
+def _small(value: Fraction) -> str:
+    """Format a δ with three digits, rounded down.
+
+    >>> _small(Fraction(205999, 10**15)), _small(Fraction(0))
+    ('2.05e-10', '0')
+    """
+    return str(_THREE.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()).lower()
+
+
+def _remedy_for_delta(left: Fraction) -> str:
+    """Offer a hundredth of the remaining δ: groups are selected with half of a query's δ."""
+    offer = Fraction(f"{float(left / 50):.0e}") * Fraction(1, 2)
+    declare = "declare the values of the grouping keys, or ask the data owner to raise δ"
+    if not offer >= DELTA_MIN:
+        return f"The remaining δ is too small to select groups: {declare}."
+    return f"Pass a smaller δ, for which a group needs more people: --delta {float(offer):.0e}. Or {declare}."

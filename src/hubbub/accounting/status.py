@@ -17,6 +17,7 @@ from hubbub.accounting.declarations import summary
 from hubbub.accounting.disclosure import CapDisclosure, approximate_cost, disclose, own_totals
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
+from hubbub.accounting.refusal import CapError, budget_error
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.answers.budget import MANY, BudgetOverview, CapDisplay, CapState, printable
 from hubbub.core.numbers import brief
@@ -84,6 +85,24 @@ class BudgetStatus:
         visible = self._visible()
         hidden = len(visible) < len(self.caps) and not admitted
         return Fraction(0) if hidden else min(seen.left for _, seen in visible)
+
+    def refusal(self, loss: PrivacyCost) -> CapError | None:
+        """Give the error with which a charge of this cost would be refused now; None if it is within budget."""
+        caps = [(usage.cap, usage.total) for usage in self.caps]
+        for cap, total in caps:
+            if not admits(cap.budget, total, loss):
+                return budget_error(cap, total, loss, caps, self.analyst, {self.dataset: self.show})
+        return None
+
+    def how_many(self, loss: PrivacyCost) -> int | None:
+        """Give the number of queries of this cost that fit under every cap; None if what is left is rounded or hidden.
+
+        Where the remaining ε is not shown exactly, the remaining δ still limits the number.
+        """
+        visible = self._visible()
+        by_delta = [int(seen.delta_left // loss.delta) for _, seen in visible if loss.delta]
+        count = self._how_many(loss)
+        return min([*by_delta, *([] if count is None else [count])], default=None)
 
     def _visible(self) -> list[tuple[CapUsage, CapDisclosure]]:
         own = own_totals([(usage.cap, usage.total) for usage in self.caps]).get(self.dataset, ZERO)
