@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from hubbub.answers.estimate import Expected
+from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.answers.release import Output
 from hubbub.core.events import Event
@@ -46,7 +47,9 @@ def _with_bounds(table: Table, groups: int | None, rows: int) -> Table:
     unit = table.unit
     if unit is None or not unit.auto:
         return table
-    return replace(table, unit=replace(unit, groups=min(groups or 1, unit.groups), rows=min(rows, unit.rows), auto=False))
+    return replace(
+        table, unit=replace(unit, groups=min(groups or 1, unit.groups), rows=min(rows, unit.rows), auto=False)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +210,17 @@ class PreparedAnalysis(ABC):
         units = [table.unit.column for table in self.private if table.unit is not None]
         if self.limits is None or not units or units[0] is None:
             return LeftOut(names)
+        if self.limits.auto:
+            return LeftOut(names, units[0], maximum=self.limits.rows)
         return LeftOut(names, units[0], self.limits.groups, self.limits.rows)
 
     def receipt(self) -> dict[str, Any]:
         """Give what the receipt says about this kind of analysis only."""
         return {"analysis": self.name}
+
+    def group_threshold(self, units: int | None) -> GroupThreshold | None:  # noqa: ARG002 - for queries
+        """State how many privacy units a group needs to be shown, if groups are selected privately."""
+        return None
 
     def scaling(self) -> Iterator["PreparedAnalysis"]:
         """Give the analysis at several privacy costs, the smallest first, for an estimate."""

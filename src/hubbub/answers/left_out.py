@@ -27,6 +27,8 @@ class Share:
         below, above = self.value - self.low, self.high - self.value
         if self.high < 1e-6:
             return "none"
+        if self.high == self.low:
+            return _percent(self.value)
         if self.value <= 0:
             return f"at most {_percent(self.high)}"
         if abs(above - below) <= (above + below) / 5 or max(above, below) < 0.005:
@@ -68,7 +70,8 @@ class LeftOut:
     unit      the privacy ID column; None if each row is a unit
     groups    how many groups of a unit count at most; None: all
     rows      how many rows of a unit count in each group at most; None: all
-    maximum   the public maximum of `rows`, if the query chose `rows` itself (`rows: auto`)
+    total     how much of a sum one unit adds at most, if the query chose that; None: no such bound
+    maximum   the public maximum of `rows`, if the query chose its bound itself (`rows: auto`)
     counts    "rows", or "units" where each unit counts once in a group
     by        what the groups are: "" for the whole answer, a declared column; None: anything else
     filtered  whether conditions select some of the rows: the share is then that of the whole dataset
@@ -81,6 +84,7 @@ class LeftOut:
     unit: str | None = None
     groups: int | None = None
     rows: int | None = None
+    total: float | None = None
     maximum: int | None = None
     counts: Literal["rows", "units"] = "rows"
     by: str | None = None
@@ -92,7 +96,7 @@ class LeftOut:
     @property
     def bounded(self) -> bool:
         """Whether some rows or groups of a unit may not count."""
-        return self.groups is not None or self.rows is not None
+        return self.groups is not None or self.rows is not None or self.maximum is not None
 
     def sentence(self) -> str:
         """State everything in plain words."""
@@ -136,7 +140,7 @@ class LeftOut:
         if not data:
             return None
         names = " and ".join(each["dataset"] for each in data)
-        if not bounds or data[0]["unit"] == "row":
+        if not bounds or "auto" in bounds or data[0]["unit"] == "row":
             return cls(names)
         return cls(names, data[0]["unit"], bounds["groups"], bounds["rows"])
 
@@ -145,6 +149,10 @@ class LeftOut:
             return "" if self.clamped else "The answer counts every row."
         if not self.bounded:
             return f"Each {self.unit} counts once." if self.counts == "units" else "No rows are left out."
+        if self.total is not None:
+            return f"Each {self.unit} adds at most {self.total:,.6g} to the sum, a bound that the query chose."
+        if self.maximum is not None and self.groups is None and self.rows is None:
+            return f"The query finds how much of each {self.unit} counts, up to {_plural(self.maximum, 'row')}."
         groups = "" if self.groups is None else _plural(self.groups, "group")
         rows = "" if self.rows is None else f"at most {_plural(self.rows, 'row')}"
         if groups and rows:
@@ -156,6 +164,8 @@ class LeftOut:
 
     def _share(self) -> str:
         what = f"groups that units of {self.dataset} are in" if self.counts == "units" else f"rows of {self.dataset}"
+        if self.maximum is not None and self.share is None:
+            return ""
         if self.share is None and self.evidence is None:
             first = self.dataset.partition(" and ")[0]
             return f"What share of the {what} this leaves out is not known; `hubbub profile {first}` estimates it."
@@ -163,7 +173,8 @@ class LeftOut:
             return f"What share of the {what} this leaves out is not known: the profile does not cover this query."
         proof = self.evidence or Evidence(0)
         if not proof.charge:
-            return f"This leaves out {self.share.text()} of the rows."
+            whole = "the sum" if self.total is not None else "the groups" if self.counts == "units" else "the rows"
+            return f"This leaves out {self.share.text()} of {whole}, as far as noise lets it see."
         text = f"This leaves out {self.share.text()} of the {what}, according to its profile (charge {proof.charge})."
         if self.filtered:
             text += " That is the share over the whole dataset; among the selected rows it may differ."

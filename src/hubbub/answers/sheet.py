@@ -142,6 +142,8 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
         _columns(release),
         _block("heading", "Accuracy"),
         *_errors(release),
+        *([_block("text", release.left_out.sentence())] if release.left_out is not None else []),
+        *(_block("text", note) for note in release.notes),
         _block("heading", "Privacy cost"),
         _block("list", *_cost(release)),
         _block("heading", "Privacy guarantee"),
@@ -256,7 +258,11 @@ def _guarantee(receipt: Mapping[str, Any]) -> list[str]:
     change = "replaced by another" if receipt.get("relation") == "replace" else "added or removed"
     facts = [f"The privacy unit is {unit}. The release would look nearly the same if one such unit were {change}."]
     bounds = receipt.get("bounds")
-    if bounds:
+    if bounds and "auto" in bounds:
+        facts.append(
+            "How much of each unit counts was found privately, as part of the query, and is stated with the answer."
+        )
+    elif bounds:
         facts.append(
             f"Each unit contributes to at most {bounds['groups']} groups, with at most {bounds['rows']} rows in each."
             " Excess rows are truncated, which biases counts downward where units have more."

@@ -24,7 +24,7 @@ _DOWN = Context(prec=50, rounding=ROUND_FLOOR)
 _PI = Fraction("3.1415926535897932384626433832795028841971693993751")
 _LARGEST_VARIANCE = Fraction(10**10)
 #: Fields that a server adds to a release: they describe the request, not the release.
-_BESIDE = {"epsilon", "delta", "left", "replayed"}
+_BESIDE = {"epsilon", "delta", "left", "replayed", "left_out", "notes"}
 
 
 @dataclass
@@ -137,9 +137,8 @@ def _stated_loss(facts: dict[str, Any]) -> _Loss:
         case "response":
             loss = _above_zero(facts["epsilon"])
             return _Loss(loss, loss * loss / 2)
-        case "selection" if facts["rule"] == "exponential":
-            loss = facts["rate"] * facts["sensitivity"] * (1 if facts["monotone"] else 2)
-            return _Loss(loss, loss * loss / 8)
+        case "selection":
+            return _selection_loss(facts)
         case "metric":
             # if all points see the same distances, the normalizer is constant and costs nothing
             alike = facts["constant_normaliser"] is True
@@ -154,6 +153,8 @@ def _stated_loss(facts: dict[str, Any]) -> _Loss:
 def _check_query(paper: dict[str, Any], result: ReceiptCheck) -> None:
     """Derive the sensitivity of each sum from the contribution bounds, and from it the loss."""
     reaches = _reaches(paper)
+    if paper["bounds"] is not None and "auto" in paper["bounds"]:
+        result.lines.append("the query finds its contribution bounds; everything is in multiples of them")
     for cells, touched, rows in reaches:
         extent = "all existing groups" if cells is None else f"{cells} cells"
         result.lines.append(f"one unit reaches {touched} of {extent}, with {rows} rows in each")
@@ -187,14 +188,23 @@ def _reaches(paper: dict[str, Any]) -> list[CellReach]:
     by_row = all(data["unit"] == "row" for data in paper["data"])
     if (bounds is None) != by_row:
         raise _ReceiptError("Contribution bounds are required for units with several rows, and only for them.")
-    groups, rows = (1, 1) if bounds is None else (_positive(bounds["groups"]), _positive(bounds["rows"]))
+    # where bounds are found by the query, everything is in multiples of the bound
+    found = bounds is not None and "auto" in bounds
+    groups, rows = (1, 1) if bounds is None or found else (_positive(bounds["groups"]), _positive(bounds["rows"]))
     sizes = [None if size is None else _positive(size) for size in paper["cells"]]
     return [(size, groups if size is None else min(groups, size), rows) for size in sizes]
 
 
 def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
-    kinds = {"sum": _sum, "threshold": _threshold, "weights": _weights, "selection": _selection, "top": _top}
+    kinds = {"levels": _levels, "sum": _sum, "threshold": _threshold, "weights": _weights, "selection": _selection, "top": _top}
     return kinds[draw["kind"]](draw, reaches, relation)
+
+
+def _levels(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
+    """Count units by level of contribution: each is at one level."""
+    del reaches
+    noise, moved = _facts(draw["noise"]), 2 if relation == "replace" else 1
+    return _noise_of(noise, draw["what"], moved, moved * moved), [(noise, 1)]
 
 
 def _sum(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
@@ -345,7 +355,7 @@ def _top(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawL
 
 
 def _pick(facts: dict[str, Any], what: str, moved: int, *, one_way: bool) -> _Loss:
-    if facts["mechanism"] != "selection" or facts["rule"] != "exponential":
+    if facts["mechanism"] != "selection":
         raise _ReceiptError(f"{what}: unknown selection mechanism.")
     if facts["sensitivity"] < moved:
         raise _ReceiptError(
@@ -353,8 +363,13 @@ def _pick(facts: dict[str, Any], what: str, moved: int, *, one_way: bool) -> _Lo
         )
     if facts["monotone"] and not one_way:
         raise _ReceiptError(f"{what}: the receipt states that the scores are monotone, and they are not.")
+    return _selection_loss(facts)
+
+
+def _selection_loss(facts: dict[str, Any]) -> _Loss:
+    """Return the loss of one selection; only the exponential mechanism has bounded range (Cesar and Rogers 2021)."""
     loss = facts["rate"] * facts["sensitivity"] * (1 if facts["monotone"] else 2)
-    return _Loss(loss, loss * loss / 8)  # bounded range (Cesar and Rogers 2021)
+    return _Loss(loss, loss * loss / (8 if facts["rule"] == "exponential" else 2))
 
 
 def _moves(draw: dict[str, Any]) -> int:

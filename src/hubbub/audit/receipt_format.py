@@ -69,6 +69,7 @@ def _left_out(value: object, where: str) -> None:
             "groups": bound,
             "rows": bound,
             "maximum": bound,
+            "total": _real,
             "filtered": _flag,
             "clamped": _list(clamp),
             "share": share,
@@ -105,6 +106,11 @@ def _record(fields: Mapping[str, Check], optional: Mapping[str, Check] | None = 
             (fields.get(name) or more[name])(content, f"{where}.{name}")
 
     return check
+
+
+def _true(value: object, where: str) -> None:
+    if value is not True:
+        _refuse(where, "is not true.")
 
 
 def _list(item: Check, *, least: int = 0) -> Check:
@@ -262,7 +268,12 @@ def _dated(parse: Callable[[str], date]) -> Check:
 _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "laplace": {"sensitivity": _integer(1), "scale": _fraction()},
     "gaussian": {"sensitivity_squared": _integer(1), "variance": _fraction()},
-    "selection": {"rule": _one_of("exponential"), "sensitivity": _integer(1), "monotone": _flag, "rate": _fraction()},
+    "selection": {
+        "rule": _one_of("exponential", "permute_and_flip"),
+        "sensitivity": _integer(1),
+        "monotone": _flag,
+        "rate": _fraction(),
+    },
     "response": {"answers": _integer(2), "epsilon": _fraction()},
     "flips": {"distance": _integer(1), "rate": _fraction()},
     "metric": {"sensitivity": _fraction(), "rate": _fraction(), "constant_normaliser": _flag},
@@ -275,6 +286,7 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     },
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {
+    "levels": {"noise": _noise},
     "sum": {"per": _one_of("unit", "row"), "adds": _bounds, "noise": _noise},
     "threshold": {"per": _one_of("unit"), "adds": _bounds, "threshold": _integer(1), "noise": _event},
     "weights": {
@@ -304,7 +316,7 @@ _COMMON: Mapping[str, Check] = {
     "relation": _one_of("add_remove", "replace"),
     "answer": _hash,
     "data": _list(_record({"dataset": _name, "unit": _name, "version": _version}), least=1),
-    "bounds": _optional(_record({"groups": _integer(1), "rows": _integer(1)})),
+    "bounds": _optional(_record({"groups": _integer(1), "rows": _integer(1)}, optional={"auto": _true})),
     "derivation": _list(_text),
     "event": _record({"mechanism": _one_of("together"), "parts": _list(_part, least=1)}),
     "charge": _record({"epsilon": _fraction(), "delta": _fraction(zero=True, most=Fraction(1, 2))}),

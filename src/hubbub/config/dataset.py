@@ -19,6 +19,8 @@ from hubbub.errors import ConfigError, HubbubError
 
 MAX_GROUPS = 10**6
 MAX_ROWS = 10**9
+#: The public maximum of the rows of one unit where bounds are found automatically: by default, and at most.
+DEFAULT_MAX_ROWS, MAX_AUTO_ROWS = 10_000, 10**7
 #: Each failure can reveal a bit about the data, so few are allowed: see `hubbub.accounting.failures`.
 DEFAULT_FAILURES, MAX_FAILURES = 3, 1000
 
@@ -136,9 +138,28 @@ def _unit(
             "is not a valid name",
             "Write one word, and use the same word in every table about the same people.",
         )
-    groups = _integer(terms.get("groups", 1), f"{path}.unit.groups", MAX_GROUPS)
-    rows = _integer(terms.get("rows", 1), f"{path}.unit.rows", MAX_ROWS)
-    return PrivacyUnit(column, groups, rows, entity), Relation(relation)
+    return _bounds(terms, f"{path}.unit", column, entity), Relation(relation)
+
+
+def _bounds(terms: Mapping[str, object], path: str, column: str, entity: str) -> PrivacyUnit:
+    """Read the contribution bounds: declared, or found privately by each query."""
+    groups, rows = terms.get("groups"), terms.get("rows")
+    if rows == "auto":
+        if groups not in (None, "auto"):
+            reject(
+                "HB413",
+                f"{path}.groups",
+                "is a number, but rows are found automatically over all groups together",
+                "Write `groups: auto`, or declare both as numbers.",
+            )
+        most = _integer(terms.get("max_rows", DEFAULT_MAX_ROWS), f"{path}.max_rows", MAX_AUTO_ROWS)
+        return PrivacyUnit(column, most, most, entity, auto=True)
+    if groups == "auto":
+        reject("HB413", f"{path}.groups", "is auto, but rows is a number", "Write `rows: auto` as well.")
+    if "max_rows" in terms:
+        reject("HB413", f"{path}.max_rows", "is only used with `rows: auto`", "Remove it, or write `rows: auto`.")
+    groups = _integer(1 if groups is None else groups, f"{path}.groups", MAX_GROUPS)
+    return PrivacyUnit(column, groups, _integer(1 if rows is None else rows, f"{path}.rows", MAX_ROWS), entity)
 
 
 def _check_unit_column(unit: PrivacyUnit | None, fields: tuple[Field, ...], path: str) -> None:

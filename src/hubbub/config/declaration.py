@@ -23,7 +23,15 @@ def declare(table: Table) -> dict[str, Any]:
     if unit is None:
         return form
     kind = next((column.kind.value for column in table.columns if column.name == unit.column), None)
-    unit_form = {"column": unit.column, "kind": kind, "entity": unit.entity, "groups": unit.groups, "rows": unit.rows}
+    unit_form: dict[str, Any] = {
+        "column": unit.column,
+        "kind": kind,
+        "entity": unit.entity,
+        "groups": unit.groups,
+        "rows": unit.rows,
+    }
+    if unit.auto:  # omitted if false, as below
+        unit_form["auto"] = True
     if table.arrivals:  # omitted if false, so that older declarations keep their hashes
         form["arrivals"] = "public"
     return form | {"unit": unit_form, "relation": table.relation.value}

@@ -30,6 +30,7 @@ _COLUMN = {
         "values": {"type": ["array", "null"], "minItems": 1, "description": "All group keys. Allows GROUP BY."},
         "other": {"description": "Key for all values that are not in `values`; without it, GROUP BY omits such rows."},
         "hidden": {"type": "boolean", "description": "Queries cannot use this column."},
+        "nullable": {"type": "boolean", "description": "GROUP BY gives NULL a group of its own."},
     },
 }
 _UNIT = {
@@ -42,8 +43,13 @@ _UNIT = {
             "required": ["column"],
             "properties": {
                 "column": {"type": "string"},
-                "groups": {"type": "integer", "minimum": 1},
-                "rows": {"type": "integer", "minimum": 1},
+                "groups": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
+                "rows": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
+                "max_rows": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "With `rows: auto`, the most rows of one unit that a query can use.",
+                },
                 "entity": {
                     "type": "string",
                     "pattern": r"^[\w.@+-]{1,100}$",

@@ -31,9 +31,12 @@ def protected_unit(dataset: DatasetConfig) -> str:
         return "nobody: this table is public"
     if unit.column is None:
         return "each row (a person with several rows is protected less)"
+    entity = f" (one {unit.entity})" if unit.entity else ""
+    if unit.auto:
+        found = f"each query finds how many of them to use, up to {unit.rows:,}"
+        return f"each {unit.column}{entity} with all of its rows; {found}"
     rows = "1 row" if unit.rows == 1 else f"{unit.rows} rows"
     groups = "1 group" if unit.groups == 1 else f"each of {unit.groups} groups"
-    entity = f" (one {unit.entity})" if unit.entity else ""
     return f"each {unit.column}{entity} with all of its rows; a query uses at most {rows} in {groups}"
 
 

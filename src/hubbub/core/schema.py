@@ -59,6 +59,7 @@ class Column:
     values   the public list of group keys, in output order
     other    the key for values outside the list; None: such rows are dropped when grouping by this column
     hidden   queries cannot reference the column
+    nullable NULL is a group of its own when grouping by this column (and unlisted values are read as NULL)
     """
 
     name: str
@@ -68,11 +69,12 @@ class Column:
     values: tuple[Value, ...] | None = None
     other: Value | None = None
     hidden: bool = False
+    nullable: bool = False
 
     def to_json(self) -> wire.Json:
-        """Return it as JSON values; exact numbers are strings."""
+        """Return it as JSON values; exact numbers are strings, and `nullable` is omitted where it is false."""
         bounds = None if self.bounds is None else [str(self.bounds.low), str(self.bounds.high)]
-        return {
+        form: wire.Json = {
             "name": self.name,
             "kind": self.kind.value,
             "bounds": bounds,
@@ -81,6 +83,7 @@ class Column:
             "other": None if self.other is None else wire.value(self.other),
             "hidden": self.hidden,
         }
+        return form | {"nullable": True} if self.nullable else form
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
@@ -94,6 +97,7 @@ class Column:
             values=None if values is None else tuple(map(wire.read_value, values)),
             other=None if other is None else wire.read_value(other),
             hidden=form["hidden"],
+            nullable=form.get("nullable", False),
         )
 
 
@@ -105,17 +109,25 @@ class PrivacyUnit:
     rows     maximum number of rows per group that one unit contributes
     entity   what the privacy IDs identify, as named by the data owner; tables with the same declared entity can be
              joined on the privacy ID. Without an entity ("") the table cannot be joined to another private table
+    auto     whether each query finds its bounds privately; `groups` and `rows` are then the public maximum of the rows
+             of one unit
     """
 
     column: str | None
     groups: int = 1
     rows: int = 1
     entity: str = ""
+    auto: bool = False
 
     def __repr__(self) -> str:
         # stored in the replay keys of ledgers, in which an undeclared entity was the name of the column
         entity = self.entity or self.column or ""
-        return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r})"
+        auto = ", auto=True" if self.auto else ""
+        return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r}{auto})"
+
+    def to_json(self) -> wire.Json:
+        """Return it as JSON values; `auto` is there only where it is set."""
+        return {name: value for name, value in asdict(self).items() if name != "auto" or value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +168,7 @@ class Table:
         return {
             "name": self.name,
             "columns": [column.to_json() for column in self.columns],
-            "unit": None if self.unit is None else asdict(self.unit),
+            "unit": None if self.unit is None else self.unit.to_json(),
             "relation": self.relation.value,
             "unique": None if self.unique is None else list(self.unique),
             "arrivals": "public" if self.arrivals else "hidden",

@@ -4,10 +4,11 @@ Tested in tests/curator/test_left_out.py.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from threading import Lock
 
 from hubbub.accounting.store import EntryFilter, Snapshot
-from hubbub.answers.left_out import Clamp, LeftOut
+from hubbub.answers.left_out import Clamp, Evidence, LeftOut, Share
 from hubbub.answers.profile import Profile
 from hubbub.core import chunked_json
 from hubbub.core.numbers import brief
@@ -15,12 +16,14 @@ from hubbub.core.schema import Bounds, Table
 from hubbub.sql.estimates import mentioned
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import Cells
-from hubbub.sql.measures import KeyWeight, UnitCount
+from hubbub.sql.measures import BoundedSum, KeyWeight, UnitCount
 from hubbub.sql.plan import Plan
 from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, columns
 
 #: Keys of the owner's profiles start with this word. An analyst's keys start with "key", "replay" or "plan".
 PUBLISHED = "profile"
+#: Which of several bounds that a query found is stated.
+_ORDER = ("rows", "sum", "cells")
 
 
 def describe(plan: Plan) -> LeftOut:
@@ -34,6 +37,8 @@ def describe(plan: Plan) -> LeftOut:
     unit = next(table.unit.column for table in private if table.unit is not None)
     if _one_row(plan.query.relation):
         return LeftOut(names, unit, counts="units", clamped=clamped)
+    if limits.auto:
+        return replace(_found(plan, names, unit), clamped=clamped)
     measures = [noised.measure for noised in plan.measures if not isinstance(noised.measure, KeyWeight)]
     once = bool(measures) and not plan.choices and all(isinstance(each, UnitCount) for each in measures)
     declared = all(isinstance(each, Cells) for each in plan.groups)
@@ -47,6 +52,24 @@ def describe(plan: Plan) -> LeftOut:
         filtered=_has_filter(plan.query.relation) or any(each.where is not None for each in plan.query.aggregates),
         clamped=clamped,
     )
+
+
+def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
+    """State the bound that a query found, or that it will find one: that of rows, if there are several."""
+    limits = plan.limits
+    if limits is None:
+        raise AssertionError("only bounds of units are found")
+    statement = LeftOut(names, unit, maximum=limits.rows)
+    for place, chosen in sorted(plan.left_out.items(), key=lambda item: _ORDER.index(item[1].contribution)):
+        share = Share(chosen.share, 0.0, chosen.largest_share)
+        stated = replace(statement, share=share, evidence=Evidence(0))
+        if chosen.contribution == "rows":
+            return replace(stated, rows=chosen.bound)
+        if chosen.contribution == "cells":
+            return replace(stated, groups=chosen.bound, counts="units")
+        measure = plan.measures[place].measure
+        return replace(stated, total=chosen.bound * float(measure.step) if isinstance(measure, BoundedSum) else None)
+    return statement
 
 
 def _one_row(rel: Rel) -> bool:

@@ -11,16 +11,19 @@ from typing import Any
 
 from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run
 from hubbub.answers.estimate import Expected
+from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.secret import combine_secrets
 from hubbub.curator import receipt as receipts
 from hubbub.curator.left_out import describe
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError, QueryError
+from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.finish import finish
 from hubbub.sql.keys import Cells
+from hubbub.sql.measures import KeyWeight
 from hubbub.sql.plan import Plan, plan, settle
 from hubbub.sql.query import Query
 
@@ -48,6 +51,32 @@ class PreparedQuery(PreparedAnalysis):
             "draws": receipts.draws(self.plan),
         }
 
+    def group_threshold(self, units: int | None) -> GroupThreshold | None:
+        """State how many privacy units a group needs; offer a larger ε if hardly any group can have so many."""
+        stated = self.stated_threshold()
+        if stated is None or not replace(stated, units=units).scarce:
+            return stated if stated is None else replace(stated, units=units)
+        goal = 100 if units is None else max(1, units // 100)
+        enough, epsilon = None, self.epsilon
+        with suppress(QueryError, ParameterError):
+            while enough is None:
+                epsilon *= 2
+                other = self.at(epsilon).stated_threshold()
+                enough = epsilon if other is not None and other.alone <= goal else None
+        return replace(stated, units=units, enough=enough)
+
+    def stated_threshold(self) -> GroupThreshold | None:
+        """Give the number of privacy units that a group needs, as its receipt will state it."""
+        rule, keys = self.plan.threshold, self.plan.keys
+        if rule is None or keys is None:
+            return None
+        unit = next((table.unit.column for table in self.private if table.unit is not None), None)
+        if isinstance(rule, WeightedSelection):
+            return GroupThreshold.from_weights(rule.threshold, rule.weight, rule.keys, unit)
+        if isinstance(self.plan.measures[keys].measure, KeyWeight):
+            return GroupThreshold.from_weights(rule.threshold, 1, 1, unit)
+        return GroupThreshold(rule.threshold, rule.threshold, unit)
+
     def scaling(self) -> Iterator[PreparedAnalysis]:
         """Give the query at a quarter of its ε, at its ε and at four times its ε, where it can be planned."""
         with suppress(QueryError, ParameterError):
@@ -62,8 +91,7 @@ class PreparedQuery(PreparedAnalysis):
         tables = combine_secrets({statement.name: run.ask(statement.sql) for statement in plan.statements})
         answer = tables.through(lambda secret: finish(plan, secret, run.source, raw=self.raw))
         columns, ratio = receipts.outputs(answer)
-        return Published(tuple(columns), ratio=ratio)
-
+        return Published(tuple(columns), ratio=ratio, left_out=describe(plan) if plan.left_out else None)
 
     def _settled(self, run: Run) -> Plan:
         """Find the contribution bounds from noisy levels."""

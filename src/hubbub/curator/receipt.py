@@ -21,6 +21,7 @@ from hubbub.core.events import to_facts
 from hubbub.curator.replay import declared_hash
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import topk
+from hubbub.sql.auto_bounds import LevelHistogram
 from hubbub.sql.explain import describe, show
 from hubbub.sql.finish import Answer
 from hubbub.sql.measures import KeyWeight, UnitCount
@@ -55,7 +56,7 @@ def receipt(
             if table.unit is not None
         ],
         "relation": planned.relation.value,
-        "bounds": None if planned.limits is None else {"groups": planned.limits.groups, "rows": planned.limits.rows},
+        "bounds": None if planned.limits is None else planned.limits.to_json(),
         "left_out": left_out.to_json(),
         **planned.receipt(),
         "declared": declared_hash(table.shown() for table in planned.private),
@@ -78,10 +79,11 @@ def receipt(
 
 def draws(plan: Plan) -> list[dict[str, Any]]:
     """Give the facts that determine the loss of each draw, in the order of the event's parts."""
-    facts = []
+    facts = [_levels(level) for level in plan.levels]
     for place, noised in enumerate(plan.measures):
         rule = plan.threshold if place == plan.keys else None
-        facts.append(_sum(noised) if rule is None else _groups(noised, rule))
+        adds = plan.adds[place] if plan.levels else (noised.measure.low, noised.measure.high)
+        facts.append(_sum(noised, adds) if rule is None else _groups(noised, rule))
     facts += map(_selection, plan.choices)
     if plan.top is not None:
         facts.append(_top(plan, plan.top))
@@ -98,13 +100,22 @@ def _top(plan: Plan, top: TopK) -> dict[str, Any]:
     }
 
 
-def _sum(noised: NoisyMeasure) -> dict[str, Any]:
+def _levels(level: LevelHistogram) -> dict[str, Any]:
+    what = {"rows": "rows", "cells": "groups", "sum": "total of a sum"}[level.contribution]
+    return {
+        "kind": "levels",
+        "what": f"units by their {what}, at {len(level.levels)} levels: a unit adds 1 to one level",
+        "noise": to_facts(level.mechanism.event),
+    }
+
+
+def _sum(noised: NoisyMeasure, adds: tuple[int, int]) -> dict[str, Any]:
     measure = noised.measure
     return {
         "kind": "sum",
         "what": describe(measure),
         "per": "unit" if isinstance(measure, UnitCount) else "row",
-        "adds": [measure.low, measure.high],
+        "adds": list(adds),
         "noise": to_facts(noised.mechanism.event),
     }
 
@@ -116,7 +127,7 @@ def _groups(noised: NoisyMeasure, rule: Rule) -> dict[str, Any]:
         weights = {"keys": measure.keys, "weight": measure.weight}
         return {"kind": "weights", "what": describe(measure)} | weights | selected
     # a count of rows selects groups only where a unit has one row in each
-    return _sum(noised) | {"kind": "threshold", "per": "unit"} | selected
+    return _sum(noised, (measure.low, measure.high)) | {"kind": "threshold", "per": "unit"} | selected
 
 
 def _selection(chosen: CellSelections) -> dict[str, Any]:
@@ -126,7 +137,7 @@ def _selection(chosen: CellSelections) -> dict[str, Any]:
         "what": f"{choice.function} of {show(choice.candidates.expr)} among {choice.candidates.count} candidates",
         "score": choice.function,
         "level": None if choice.level is None else str(choice.level),
-        "picks": [to_facts(pick.mechanism.event) for pick in chosen.selections],
+        "picks": [to_facts(chosen.mechanism.event)],
     }
 
 

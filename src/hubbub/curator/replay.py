@@ -4,13 +4,14 @@ The key is a stored format (docs/formats.md). It is computed from the query and 
 program writes a plan or words an explanation, so that a reworded sentence or a renamed class costs nobody a charge.
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
-from hubbub.accounting.chain import canonical, facts_text, request_hash
+from hubbub.accounting.chain import Entry, canonical, facts_text, request_hash
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.core import wire
 from hubbub.core.events import Event, to_facts
@@ -47,9 +48,10 @@ def declared_hash(tables: Iterable[Table]) -> str:
 def _declared(table: Table) -> dict[str, Any]:
     """Give what an answer about a table depends on. A field that is added later is omitted where it has no effect."""
     unit = table.unit
+    auto = {"auto": True} if unit is not None and unit.auto else {}
     return {
         "name": table.name,
-        "unit": None if unit is None else {"column": unit.column, "groups": unit.groups, "rows": unit.rows},
+        "unit": None if unit is None else {"column": unit.column, "groups": unit.groups, "rows": unit.rows} | auto,
         "relation": table.relation.value,
         "columns": [_column(column) for column in sorted(table.columns, key=lambda column: column.name)],
     }
@@ -62,8 +64,31 @@ def _column(column: Column) -> dict[str, Any]:
         "step": wire.optional_text(column.step),
         "values": None if column.values is None else [wire.value(value) for value in column.values],
         "other": None if column.other is None else wire.value(column.other),
+        "nullable": True if column.nullable else None,
     }
     return {"name": column.name} | {name: fact for name, fact in facts.items() if fact is not None}
+
+
+class EarlierSelections:
+    """Charges of queries that selected groups, indexed by query: those of earlier versions are still answered for free.
+
+    The event is part of a key, and how groups are selected, and with which default δ, has changed between versions.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._charges: dict[tuple[str, str, str, str], list[Entry]] = {}
+        for entry in snapshot.entries(EntryFilter(kind="charge")):
+            if '"mechanism":"threshold"' in entry.facts:
+                self._charges.setdefault((entry.analyst, entry.dataset, entry.version, entry.query), []).append(entry)
+
+    def find(
+        self, snapshot: Snapshot, analyst: str, text: str, dataset: str, version: str, *, charge: Mapping[str, str]
+    ) -> Iterator[Entry]:
+        """Give the charges of this query whose release states this ε and δ, newest first."""
+        for entry in reversed(self._charges.get((analyst, dataset, version, text), [])):
+            body = snapshot.body(entry.sequence)
+            if body is not None and json.loads(body)["receipt"]["charge"] == charge:
+                yield entry
 
 
 class FirstFormat:

@@ -4,7 +4,7 @@ Tested in tests/sql/test_plan.py.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
 
@@ -16,14 +16,13 @@ from hubbub.core import numbers
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.sql import partition_selection
-from hubbub.sql.aggregates.counts import count_formula
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Resolution, secant, spread
 from hubbub.sql.aggregates.order_statistics import Choice
 from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.keys import DiscoveredCells, Groups
-from hubbub.sql.measures import Measure, RowCount, UnitContribution, sensitivity
+from hubbub.sql.measures import Measure, UnitContribution, sensitivity
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure, calibrate_noise, calibrate_selections, half_width
 from hubbub.sql.query import Query
 from hubbub.sql.split import portions, shares
@@ -34,13 +33,17 @@ LEVEL = Fraction(95, 100)
 #: Maximum number of steps that a row adds to a sum of reals. Rounding errors are then far below any noise.
 _MAX_STEPS = 1 << 30
 
-#: The weight of the row count of a choice. The count only decides whether there is an interval.
-_SELECTION_COUNT_WEIGHT = 0.2
+#: The number of groups of a typical unit, if its contribution bounds allow so many.
+_TYPICAL_GROUPS = 16
+
+#: Groups and rows of a unit without a declared bound: more than any rule for few of them accepts.
+_UNBOUNDED = 1 << 40
 
 
 def unit_contribution(groups: Groups, limits: ContributionBounds | None) -> UnitContribution:
     """Return how many cells and rows one unit can touch in one grouping set."""
-    if limits is None:
+    if limits is None or limits.auto:
+        # a bound that is found later multiplies everything: noise is planned for the bound 1
         return UnitContribution(groups.size, 1, 1)
     return UnitContribution(groups.size, min(limits.groups, groups.size), limits.rows)
 
@@ -55,6 +58,15 @@ class Workload:
     relation: Relation
     weights: dict[str, Fraction]
     intervals: bool
+    maximum: int = 1  #: the largest bound by which contributions may be multiplied when the query runs
+
+    @property
+    def keys_of_a_unit(self) -> UnitContribution:
+        """How many groups and rows a unit has when groups are selected: many, where bounds are found later."""
+        (contribution,) = self.contributions
+        if self.maximum == 1:
+            return contribution
+        return replace(contribution, touched=_UNBOUNDED, rows=_UNBOUNDED)
 
     @property
     def selects_groups(self) -> bool:
@@ -64,25 +76,21 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Measures and choices with their budgets and mechanisms; `worst` is the largest weighted relative error.
-
-    `derived` maps measures to the histograms whose sums they are. These measures need no statement of their own.
-    """
+    """Measures and choices with their budgets and mechanisms; `worst` is the largest weighted relative error."""
 
     formulas: dict[str, Formula]
     measures: tuple[NoisyMeasure, ...]
     choices: tuple[CellSelections, ...]
     histograms: tuple[Candidates, ...]
-    derived: dict[int, int]
     worst: float
+    keys: int | None  #: the position of the measure that selects the groups, if they are selected privately
 
 
 def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
     """Allocate a budget (ε, or ρ for Gaussian noise) to the measures and choices of a query."""
     aggregates = workload.query.aggregates
-    table = formulas(aggregates, _resolution(workload.contributions, budget, kind, len(aggregates)))
-    if workload.selects_groups:
-        table[partition_selection.KEYS] = count_formula(partition_selection.UNITS)
+    spendable = budget * Fraction(1 - partition_selection.SHARE) if workload.selects_groups else budget
+    table = formulas(aggregates, _resolution(workload, spendable, kind, len(aggregates)))
     selected = choices(
         aggregates,
         partition_selection.CELLS if workload.selects_groups else sum(each.cells for each in workload.contributions),
@@ -94,13 +102,15 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
             "HB558", f"The query has no aggregate named {min(unknown)!r}.", f"Use one of: {', '.join(sorted(names))}."
         )
     measures: list[Measure] = [m for formula in table.values() for m in formula.measures]
-    measures = list(dict.fromkeys([*measures, *(selection_count(choice) for choice in selected)]))
+    measures = list(dict.fromkeys(measures))
+    keys = None
+    if workload.selects_groups:
+        by = partition_selection.selecting_measure(measures, workload.keys_of_a_unit, kind)
+        measures = list(dict.fromkeys([*measures, by]))
+        keys = measures.index(by)
     errors = _errors(workload, kind, table, selected, measures)
-    weights = [
-        float(workload.weights.get(name, partition_selection.WEIGHT if name == partition_selection.KEYS else 1))
-        for name in names
-    ]
-    amounts = portions(budget, shares(errors, weights, power=1.0 if kind == "laplace" else 0.5))
+    weights = np.array([float(workload.weights.get(name, 1)) for name in names])
+    amounts = portions(budget, _shares(errors, weights, kind, keys))
     sensitivities = [sensitivity(measure, workload.contributions, workload.relation) for measure in measures]
     noised = tuple(
         NoisyMeasure(measure, s, part, calibrate_noise(kind, s, part))
@@ -120,27 +130,40 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
         for choice, part in zip(selected, amounts[len(measures) :], strict=True)
     )
     spent = np.array([float(part) for part in amounts]) ** (-1.0 if kind == "laplace" else -0.5)
-    worst = float(np.max(np.sqrt(((errors * spent) ** 2).sum(axis=1)) * np.array(weights)))
-    summed = {measure for formula in table.values() for measure in formula.measures}
-    # histograms of selected groups are read in batches, so their rows need a count of their own
-    derived = {
-        measures.index(selection_count(each.choice)): each.histogram
-        for each in calibrated
-        if selection_count(each.choice) not in summed and not workload.selects_groups
-    }
-    return Allocation(table, noised, calibrated, histograms, derived, worst)
+    worst = float(np.max(np.sqrt(((errors * spent) ** 2).sum(axis=1)) * weights, initial=0.0))
+    return Allocation(table, noised, calibrated, histograms, worst, keys)
 
 
-def selection_count(choice: Choice) -> RowCount:
-    """Return the count of the rows behind a choice."""
-    return RowCount((choice.candidates.expr,), choice.candidates.where)
+def _shares(errors: NDArray[np.float64], weights: Floats, kind: Noise, keys: int | None) -> list[float]:
+    """Split a budget over measures and choices; the measure that selects groups gets a fixed share, or all of it."""
+    power = 1.0 if kind == "laplace" else 0.5
+    if keys is None or errors.shape[1] == 1:
+        return shares(errors, weights.tolist(), power=power)
+    others = np.delete(errors, keys, axis=1)
+    served = others.any(axis=1)
+    rest = shares(others[served], weights[served].tolist(), power=power)
+    rest = [share * (1 - partition_selection.SHARE) for share in rest]
+    return [*rest[:keys], partition_selection.SHARE, *rest[keys:]]
 
 
-def _resolution(
-    contributions: Sequence[UnitContribution], budget: Fraction, kind: Noise, aggregates: int
-) -> Resolution:
+def selection_rule(
+    workload: Workload, allocation: Allocation, delta: Fraction
+) -> tuple[partition_selection.Rule | None, float]:
+    """Return the rule that selects the groups of a query, and the relative error by which it is compared.
+
+    The error is the number of people that a group needs, relative to a typical group. None and 0 if nothing is selected.
+    """
+    if allocation.keys is None:
+        return None, 0.0
+    noised, contribution = allocation.measures[allocation.keys], workload.keys_of_a_unit
+    rule = partition_selection.threshold(noised, contribution, workload.relation, delta)
+    groups = min(contribution.touched, _TYPICAL_GROUPS)
+    return rule, partition_selection.needed_people(rule, noised.measure, groups) / TYPICAL_ROWS
+
+
+def _resolution(workload: Workload, budget: Fraction, kind: Noise, aggregates: int) -> Resolution:
     """Choose the resolution of sums, so that every noise scale stays in the range of the samplers."""
-    touched = 2 * sum(each.touched * each.rows for each in contributions)
+    touched = 2 * workload.maximum * sum(each.touched * each.rows for each in workload.contributions)
     # the smallest share is at least 1/50 of the largest, and an aggregate has at most six measures
     least = budget / (500 * max(1, aggregates))
     if kind == "laplace":
@@ -177,8 +200,6 @@ def _errors(
             (moves,) = secant(formula.value, sums, i, noise[place] * 1e-4)
             errors[j, place] = abs(float(moves)) * 1e4 / formula.size
     for j, choice in enumerate(selected):
-        place = measures.index(selection_count(choice))
-        errors[len(table) + j, place] = _SELECTION_COUNT_WEIGHT * noise[place] / TYPICAL_ROWS
         unit = calibrate_selections(
             choice,
             0,
@@ -193,10 +214,11 @@ def _errors(
 
 
 def rank_error(selections: CellSelections) -> float:
-    """Bound the error of a selection in rows, at the confidence level, if there are enough rows."""
-    selection = selections.selections[0]
-    odds = float(LEVEL / (1 - LEVEL))
-    return log(selections.choice.candidates.count * odds) / float(selection.mechanism.rate) / selection.score.scale
+    """Bound the error of a selection in rows, at the confidence level, whatever the data are."""
+    # by permute-and-flip, an outcome of this loss is chosen half as often as its coin shows heads, at most
+    mechanism = selections.mechanism
+    odds = (1 if mechanism.rule == "exponential" else 2) * float(1 - LEVEL)
+    return log(mechanism.candidates / odds) / float(mechanism.rate) / selections.score.scale
 
 
 def typical(formula: Formula) -> list[Floats]:
@@ -217,8 +239,6 @@ def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]
     by_measure = {n.measure: n for n in allocation.measures}
     out = []
     for name, formula in allocation.formulas.items():
-        if name == partition_selection.KEYS:
-            continue
         noisy = [by_measure[measure] for measure in formula.measures]
         # use the slope at the typical group: a secant as wide as a large noise would leave the domain of a root
         small = [n.deviation * 1e-4 for n in noisy]
@@ -227,7 +247,9 @@ def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]
             half = linear_half_width(formula, noisy[0])
         if formula.low is not None and formula.high is not None:
             half = min(half, formula.high - formula.low)
-        out.append(Expected(name, half, None if formula.linear else TYPICAL_ROWS, half / formula.size))
+        rows, ends = None if formula.linear else TYPICAL_ROWS, (formula.low, formula.high)
+        low, high = (None, None) if None in ends else ends
+        out.append(Expected(name, half, rows, half / formula.size, low=low, high=high))
     for each in allocation.choices:
         half = rank_error(each)
         out.append(Expected(each.choice.name, half, None, half / TYPICAL_ROWS, "rank"))

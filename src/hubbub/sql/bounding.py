@@ -16,7 +16,7 @@ from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.keys import Cells, DiscoveredCells, Groups
-from hubbub.sql.measures import Additive, DistinctCount, RowCount, UnitCount
+from hubbub.sql.measures import Additive, DistinctCount, KeyWeight, RowCount, UnitCount
 from hubbub.sql.relations import UNIT, Rel, owner_kind
 
 #: Sums are clamped to ±2⁶¹ in the engine. Clamping never increases the distance between two sums.
@@ -28,13 +28,29 @@ Item = Additive | DistinctCount | Candidates
 
 @dataclass(frozen=True, slots=True)
 class ContributionBounds:
-    """The most that one unit can contribute to one grouping set. None is used where each row is a unit."""
+    """The most that one unit can contribute to one grouping set. None is used where each row is a unit.
+
+    With `auto` both are the public maximum of rows over all groups, and a query finds its own bounds below it.
+    """
 
     groups: int
     rows: int
+    auto: bool = False
+
+    def to_json(self) -> dict[str, int | bool]:
+        """Return the form in receipts; `auto` is there only where it is set."""
+        return {"groups": self.groups, "rows": self.rows} | ({"auto": True} if self.auto else {})
 
     def tightened(self, groups: int | None, rows: int | None) -> "ContributionBounds":
         """Return the bounds of a query, which cannot exceed the owner's."""
+        if self.auto and groups is None and rows is None:
+            return self
+        if self.auto and rows is None:
+            raise ParameterError(
+                "HB556",
+                "The bounds of this dataset are found privately, so groups cannot be given without rows.",
+                "Pass rows= as well, or omit groups=.",
+            )
         bounds = ContributionBounds(self.groups if groups is None else groups, self.rows if rows is None else rows)
         if not (1 <= bounds.groups <= self.groups and 1 <= bounds.rows <= self.rows):
             raise ParameterError(
@@ -73,7 +89,7 @@ class RenderOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class StatementContext:
     """The relation, the cells and the rendering options of one statement."""
 
     relation: Rel
@@ -112,7 +128,7 @@ def sums(
     options: RenderOptions,
 ) -> str:
     """Write the query that returns (cell, m0, m1, …) for each cell with rows."""
-    ctx = _Context(relation, cells, options)
+    ctx = StatementContext(relation, cells, options)
     if limits is None:
         return _by_row(ctx, measures)
     if all(isinstance(measure, UnitCount) or measure == RowCount() for measure in measures):
@@ -120,7 +136,7 @@ def sums(
     return _by_unit(ctx, measures, limits)
 
 
-def _by_row(ctx: _Context, measures: Sequence[Additive]) -> str:
+def _by_row(ctx: StatementContext, measures: Sequence[Additive]) -> str:
     """Group by the raw keys, then number the groups: faster than numbering every row."""
     cells, dialect = ctx.cells, ctx.dialect
     rows, values = _rows(ctx, measures)
@@ -129,7 +145,7 @@ def _by_row(ctx: _Context, measures: Sequence[Additive]) -> str:
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
     inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}{dialect.fence}"
     columns = tuple(Canonical(f"g.k{j}") for j in range(len(cells.keys)))
-    results = ", ".join(_saturate(f"g.s{i}", i, dialect) for i in range(len(measures)))
+    results = ", ".join(saturated(f"g.s{i}", i, dialect) for i in range(len(measures)))
     lookup = cells.lookup(columns, dialect, grouped=True)
     numbered = f"SELECT {lookup.cell}, g.* FROM ({inner}) AS g{lookup.joins} WHERE {lookup.where}"
     present = (
@@ -140,7 +156,7 @@ def _by_row(ctx: _Context, measures: Sequence[Additive]) -> str:
     return f"SELECT {cells.shown('g.', dialect)}, {results} FROM ({numbered}) AS g WHERE {present}"
 
 
-def _rows(ctx: _Context, items: Sequence[Item]) -> tuple[str, list[str]]:
+def _rows(ctx: StatementContext, items: Sequence[Item]) -> tuple[str, list[str]]:
     """Write the rows with a raw value for each item, and the expressions that turn raw values into integers.
 
     A raw value is computed once because its clamp reads it three times.
@@ -153,7 +169,7 @@ def _rows(ctx: _Context, items: Sequence[Item]) -> tuple[str, list[str]]:
     return (f"(SELECT r.*{columns} FROM {rows}) AS r" if columns else rows), values
 
 
-def _keys(ctx: _Context) -> tuple[Canonical, ...]:
+def _keys(ctx: StatementContext) -> tuple[Canonical, ...]:
     """Write the keys of a row in canonical form.
 
     A declared key needs none: it is looked up by equality and continues as a number.
@@ -170,33 +186,35 @@ def _row_total(measure: Additive, value: str, dialect: Dialect) -> str:
     return "count(*)" if value == "1" else measure.total(value, dialect)
 
 
-def _saturate(text: str, place: int, dialect: Dialect) -> str:
+def saturated(text: str, place: int, dialect: Dialect) -> str:
+    """Write a sum as a column of the result, clamped to 64 bits."""
     inside = f"greatest(least(coalesce({text}, 0), {SATURATION}), -{SATURATION})"
     return f"CAST({inside} AS {dialect.integers[64]}) AS m{place}"
 
 
-def _counts_by_unit(ctx: _Context, measures: Sequence[Additive], limits: ContributionBounds) -> str:
+def _counts_by_unit(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
     """Write a statement that only counts: how many rows are kept matters, not which, so none are sorted."""
     totals = [
         measure.total(f"v{i}", ctx.dialect) if isinstance(measure, UnitCount) else f"least(count(*), {limits.rows})"
         for i, measure in enumerate(measures)
     ]
     narrowed, pair = _narrow(totals, measures, limits, ctx.dialect), ctx.pair
-    base, bounded = _identifiers(ctx, "base", "bounded")
+    base, bounded = inner_names(ctx, "base", "bounded")
     ctes = [
-        _base(ctx, measures, every=True),
+        base_rows(ctx, measures, every=True),
         f"{bounded} AS (SELECT {pair}, {narrowed} FROM {base} GROUP BY {pair})",
     ]
     return f"WITH {', '.join(ctes)} {_add_up(ctx, limits, measures)}"
 
 
-def _identifiers(ctx: _Context, *names: str) -> list[str]:
+def inner_names(ctx: StatementContext, *names: str) -> list[str]:
+    """Name the parts of a WITH so that they cannot be confused with tables."""
     return [ctx.dialect.identifier(f"${name}") for name in names]
 
 
-def _by_unit(ctx: _Context, measures: Sequence[Additive], limits: ContributionBounds) -> str:
+def _by_unit(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
     dialect, pair = ctx.dialect, ctx.pair
-    base, part, heavy, order, bounded = _identifiers(ctx, "base", "part", "heavy", "order", "bounded")
+    base, part, heavy, order, bounded = inner_names(ctx, "base", "part", "heavy", "order", "bounded")
     count = range(len(measures))
     values = [f"v{i}" for i in count]
     kept = ["n" if measure == RowCount() else f"s{i}" for i, measure in enumerate(measures)]
@@ -208,7 +226,7 @@ def _by_unit(ctx: _Context, measures: Sequence[Additive], limits: ContributionBo
     marked = f" JOIN {part} AS p ON {same}" if marks else ""
     own = ", ".join(f"q.{name}" for name in ("u", *ctx.cell))
     ctes = [
-        _base(ctx, measures, every=True),
+        base_rows(ctx, measures, every=True),
         f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n{totals} FROM {base} GROUP BY {pair})",
         f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
         *_rank_rows(ctx, [(value, Kind.INTEGER) for value in values]),
@@ -234,10 +252,10 @@ def _largest(measures: Sequence[Additive], limits: ContributionBounds) -> list[i
     return [limits.rows * max(-measure.low, measure.high) for measure in measures]
 
 
-def _add_up(ctx: _Context, limits: ContributionBounds, measures: Sequence[Additive]) -> str:
+def _add_up(ctx: StatementContext, limits: ContributionBounds, measures: Sequence[Additive]) -> str:
     """Write the sums over the units, after limiting the number of cells of each unit."""
     cells, dialect = ctx.cells, ctx.dialect
-    (kept,) = _identifiers(ctx, "bounded")
+    (kept,) = inner_names(ctx, "bounded")
     if limits.groups < cells.size:
         # Rank all pairs: filtering for the units above their limit first is slower unless there are almost none.
         # Use rank, not row_number: the order is strict, and DuckDB may turn row_number() <= k into a slower aggregate.
@@ -245,15 +263,15 @@ def _add_up(ctx: _Context, limits: ContributionBounds, measures: Sequence[Additi
         kept = f"(SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM {kept}){dialect.unnamed} "
         kept += f"WHERE place <= {limits.groups}"
     totals = [dialect.total(f"s{i}", most) for i, most in enumerate(_largest(measures, limits))]
-    results = ", ".join(_saturate(text, i, dialect) for i, text in enumerate(totals))
+    results = ", ".join(saturated(text, i, dialect) for i, text in enumerate(totals))
     return f"SELECT {cells.shown('', dialect)}, {results} FROM {kept} GROUP BY {', '.join(ctx.cell)}"
 
 
-def _base(ctx: _Context, items: Sequence[Item], *, every: bool) -> str:
+def base_rows(ctx: StatementContext, items: Sequence[Item], *, every: bool) -> str:
     """Write the rows as (u, c, v0, v1, …): owner, cell, values. Without `every`, skip rows whose v0 is NULL."""
     dialect = ctx.dialect
     unit = f"r.{dialect.identifier(UNIT)}"
-    (base,) = _identifiers(ctx, "base")
+    (base,) = inner_names(ctx, "base")
     rows, values = _rows(ctx, items)
     lookup = ctx.cells.lookup(_keys(ctx), dialect, grouped=False)
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
@@ -264,12 +282,12 @@ def _base(ctx: _Context, items: Sequence[Item], *, every: bool) -> str:
     )
 
 
-def _rank_rows(ctx: _Context, values: Sequence[tuple[str, Kind]]) -> list[str]:
+def _rank_rows(ctx: StatementContext, values: Sequence[tuple[str, Kind]]) -> list[str]:
     """Write the ranking of the rows in each unit and cell above the limit.
 
     Identical rows are numbered, so that each copy gets a hash of its own.
     """
-    base, heavy, copies, ordered = _identifiers(ctx, "base", "heavy", "copies", "order")
+    base, heavy, copies, ordered = inner_names(ctx, "base", "heavy", "copies", "order")
     columns = ", ".join([ctx.pair, *(value for value, _ in values)])
     order = ", ".join(f"{value} NULLS LAST" for value, _ in values)
     matching = ctx.dialect.with_match(base, heavy, ("u", *ctx.cell))
@@ -281,11 +299,11 @@ def _rank_rows(ctx: _Context, values: Sequence[tuple[str, Kind]]) -> list[str]:
     ]
 
 
-def _dropped_cells(ctx: _Context, limits: ContributionBounds) -> list[str]:
+def _dropped_cells(ctx: StatementContext, limits: ContributionBounds) -> list[str]:
     """Write the cells that are dropped for units above their limit."""
     if limits.groups >= ctx.cells.size:
         return []
-    part, wide, cut = _identifiers(ctx, "part", "wide", "cut")
+    part, wide, cut = inner_names(ctx, "part", "wide", "cut")
     order = ", ".join([ctx.order(), *ctx.cell])
     matching = ctx.dialect.with_match(part, wide, ("u",))
     # use rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
@@ -296,14 +314,14 @@ def _dropped_cells(ctx: _Context, limits: ContributionBounds) -> list[str]:
     ]
 
 
-def _kept_cells(ctx: _Context, limits: ContributionBounds) -> str:
-    bounded, cut = _identifiers(ctx, "bounded", "cut")
+def _kept_cells(ctx: StatementContext, limits: ContributionBounds) -> str:
+    bounded, cut = inner_names(ctx, "bounded", "cut")
     if limits.groups >= ctx.cells.size:
         return bounded
     return ctx.dialect.without_match(bounded, cut, ("u", *ctx.cell))
 
 
-def _grouped(ctx: _Context, item: Item, result: str) -> str:
+def _grouped(ctx: StatementContext, item: Item, result: str) -> str:
     """Write a result over (c, v0, n) for a table with row-level privacy: group by raw keys and values, then number."""
     cells, dialect = ctx.cells, ctx.dialect
     rows, values = _rows(ctx, [item])
@@ -323,17 +341,17 @@ def distinct(
     relation: Rel, cells: Groups, measure: DistinctCount, *, limits: ContributionBounds | None, options: RenderOptions
 ) -> str:
     """Write the query that returns (cell, m0): the number of distinct values among the bounded rows of each cell."""
-    ctx = _Context(relation, cells, options)
+    ctx = StatementContext(relation, cells, options)
     dialect, pair = ctx.dialect, ctx.pair
-    result = _saturate("count(DISTINCT v0)", 0, dialect)
+    result = saturated("count(DISTINCT v0)", 0, dialect)
     if limits is None:
         by = ", ".join(f"g.{name}" for name in ctx.cell)
-        return f"{_grouped(ctx, measure, _saturate('count(*)', 0, dialect))} GROUP BY {by}"
-    base, own, part, heavy, order, bounded = _identifiers(ctx, "base", "own", "part", "heavy", "order", "bounded")
+        return f"{_grouped(ctx, measure, saturated('count(*)', 0, dialect))} GROUP BY {by}"
+    base, own, part, heavy, order, bounded = inner_names(ctx, "base", "own", "part", "heavy", "order", "bounded")
     keys, kind = ("u", *ctx.cell), measure.expr.kind
     hashed = ctx.order(("v0", Kind.REAL if kind.numeric else kind))
     ctes = [
-        _base(ctx, [measure], every=False),
+        base_rows(ctx, [measure], every=False),
         f"{own} AS {dialect.materialized}(SELECT DISTINCT {pair}, v0 FROM {base})",
         f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {own} GROUP BY {pair})",
         f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
@@ -347,17 +365,43 @@ def distinct(
     return f"WITH {', '.join(ctes)} {result_rows} GROUP BY {', '.join(ctx.cell)}"
 
 
+def key_weights(relation: Rel, cells: Groups, measure: KeyWeight, *, options: RenderOptions) -> str:
+    """Write the query that returns (cell, m0): the total weight of the units in each cell.
+
+    The square root and the quotient are correctly rounded on every engine, and ⌊W/√n⌋ is then exact: W²/n is a square
+    or differs from every square m² by at least 1/n, so W/√n differs from m by far more than its rounding error.
+    """
+    ctx = StatementContext(relation, cells, options)
+    dialect, pair = ctx.dialect, ctx.pair
+    base, part, order, kept = inner_names(ctx, "base", "part", "order", "kept")
+    ranked = f"rank() OVER (PARTITION BY u ORDER BY {', '.join([ctx.order(), *ctx.cell])}) AS place"
+    weight = "1"
+    if measure.keys > 1:
+        share = f"floor({dialect.number(measure.weight)} / sqrt(count(*) OVER (PARTITION BY u)))"
+        weight = f"CAST({share} AS {dialect.integers[64]})"
+    ctes = [
+        base_rows(ctx, [RowCount()], every=True),
+        f"{part} AS (SELECT {pair} FROM {base} GROUP BY {pair})",
+        f"{order} AS (SELECT {pair}, {ranked} FROM {part})",
+        f"{kept} AS (SELECT {pair}, {weight} AS s0 FROM {order} WHERE place <= {measure.keys})",
+    ]
+    total = saturated(dialect.total("s0", measure.weight), 0, dialect)
+    return (
+        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, {total} FROM {kept} GROUP BY {', '.join(ctx.cell)}"
+    )
+
+
 def buckets(
     relation: Rel, cells: Groups, candidates: Candidates, *, limits: ContributionBounds | None, options: RenderOptions
 ) -> str:
     """Write the query that returns (cell, bucket, m0): the number of bounded rows nearest to each candidate."""
-    ctx = _Context(relation, cells, options)
+    ctx = StatementContext(relation, cells, options)
     dialect, pair = ctx.dialect, ctx.pair
     if limits is None:
-        return _grouped(ctx, candidates, f"g.v0 AS bucket, {_saturate('g.n', 0, dialect)}")
-    base, part, heavy, order, bounded = _identifiers(ctx, "base", "part", "heavy", "order", "bounded")
+        return _grouped(ctx, candidates, f"g.v0 AS bucket, {saturated('g.n', 0, dialect)}")
+    base, part, heavy, order, bounded = inner_names(ctx, "base", "part", "heavy", "order", "bounded")
     ctes = [
-        _base(ctx, [candidates], every=False),
+        base_rows(ctx, [candidates], every=False),
         f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {base} GROUP BY {pair})",
         f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
         *_rank_rows(ctx, [("v0", Kind.INTEGER)]),
@@ -366,6 +410,6 @@ def buckets(
         *_dropped_cells(ctx, limits),
     ]
     return (
-        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, v0 AS bucket, {_saturate('count(*)', 0, dialect)} "
+        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, v0 AS bucket, {saturated('count(*)', 0, dialect)} "
         f"FROM {_kept_cells(ctx, limits)} GROUP BY {', '.join(ctx.cell)}, v0"
     )

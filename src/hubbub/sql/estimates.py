@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hubbub.core.schema import Bounds, Kind
 from hubbub.sql import postprocess
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
-from hubbub.sql.aggregates.order_statistics import MISS
-from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width, selection_count
+from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width
 from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
+from hubbub.sql.left_out_margin import margins, missing
 from hubbub.sql.noise import CellSelections, half_width
 from hubbub.sql.plan import Plan
 from hubbub.sql.rules import range_of
@@ -65,6 +65,8 @@ def estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool)
     first, last = (least, most) if formula.core_range is None else formula.core_range
     with np.errstate(all="ignore"):
         low, high = ends(core(steady), half, first, last)
+        down, up = margins(plan, formula, core, steady)
+        low, high = low + down, high + up
     unsure = ~_sure(formula, inputs, deviations)
     low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
@@ -129,16 +131,11 @@ def _value(formula: Formula, inputs: Sequence[Floats], *, raw: bool) -> Floats:
     return np.rint(value) if formula.integer else value
 
 
-def choice(
-    plan: Plan, selections: CellSelections, positions: Sequence[Integers], sums: Sequence[Floats]
-) -> ColumnEstimate:
-    """Return the selected candidates, with an interval where there are surely enough rows."""
+def choice(selections: CellSelections, outcomes: Integers) -> ColumnEstimate:
+    """Return the selected candidates, with their intervals."""
     candidates, aggregate = selections.choice.candidates, selections.choice.aggregate
-    value = candidates.shown()[positions[0]]
-    noised = plan.measures[plan.place(selection_count(selections.choice))]
-    fewest = sums[plan.place(noised.measure)] - half_width(noised.mechanism, 1 - MISS)
-    scores = [selection.score for selection in selections.selections]
-    ends = aggregate.interval(scores, candidates, positions, fewest)
+    value = candidates.shown()[outcomes % candidates.count]
+    ends = aggregate.interval(selections.score, candidates, outcomes)
     if ends is None:
         nothing = np.full(len(value), np.nan)
         return ColumnEstimate(value, nothing, nothing, candidates.expr.kind)
@@ -161,6 +158,10 @@ def expression(
             moved = list(sums)
             moved[i] = sums[i] + sign * _deviation(plan, i)
             shifts.append(moved)
+    noisy = len(shifts)
+    for i in range(len(plan.measures)):
+        for by in missing(plan, i):
+            shifts.append([sums[i] + by if place == i else each for place, each in enumerate(sums)])
     stacked = {name: (np.tile(column, len(shifts)), kind) for name, (column, kind) in keys.typed.items()}
     for name, each in estimates.items():
         parts = [each.value] * len(shifts)
@@ -177,9 +178,11 @@ def expression(
     names = mentioned(expr)
     if any(each.choice.name in names for each in plan.choices):
         return ColumnEstimate(numeric[0], nothing, nothing)
-    half = deviations_at_level(plan.noise) * np.sqrt((((numeric[2::2] - numeric[3::2]) / 2) ** 2).sum(axis=0))
+    half = deviations_at_level(plan.noise) * np.sqrt((((numeric[2:noisy:2] - numeric[3:noisy:2]) / 2) ** 2).sum(axis=0))
     # both the clamped and the raw result: clamping parts of an expression may move the whole away from the truth
     low, high = np.fmin(*numeric[:2]) - half, np.fmax(*numeric[:2]) + half
+    moved = numeric[noisy:] - numeric[1]
+    low, high = low + np.fmin(moved, 0).sum(axis=0), high + np.fmax(moved, 0).sum(axis=0)
     used = [plan.formulas[name] for name in names if name in plan.formulas]
     if not linear(expr) or not all(each.linear for each in used):
         unsure = np.any([~_steady(plan, each, sums) for each in used], axis=0)

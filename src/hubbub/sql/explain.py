@@ -11,9 +11,11 @@ from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
+from hubbub.mechanisms.weighted_selection import WeightedSelection
+from hubbub.sql.auto_bounds import LevelHistogram
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
-from hubbub.sql.measures import DistinctCount, Measure, RowCount, UnitContribution, UnitCount
+from hubbub.sql.measures import DistinctCount, KeyWeight, Measure, RowCount, UnitContribution, UnitCount
 from hubbub.sql.noise import CellSelections, NoisyMeasure
 from hubbub.sql.relations import MAX_TEXT_LENGTH, Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union
 
@@ -25,7 +27,8 @@ def derivation(
     contributions: Sequence[UnitContribution],
     noised: Sequence[NoisyMeasure],
     selections: Sequence[CellSelections],
-    rule: PartitionSelection | TopK | None,
+    rule: PartitionSelection | WeightedSelection | TopK | None,
+    levels: Sequence[LevelHistogram] = (),
 ) -> tuple[str, ...]:
     """Return the lines: relations first, then the contribution bounds, then each measure with its noise."""
     lines = list(_relation(rows))
@@ -34,10 +37,8 @@ def derivation(
         lines.append(f"neighbors: one row {verb}; each row is in one cell of each grouping set")
     else:
         lines.append(f"neighbors: all rows of one privacy unit {verb}")
-        lines.append(
-            f"contribution bounds: each unit keeps at most {limits.groups} groups with {limits.rows} rows in each, "
-            "by hash"
-        )
+        lines.append(_limits(limits))
+    lines += [_level(level) for level in levels]
     for i, contribution in enumerate(contributions):
         size = (
             "groups found by partition selection" if contribution.cells >= 1 << 62 else f"{contribution.cells:,} cells"
@@ -48,15 +49,34 @@ def derivation(
         )
     lines += [_noise(each) for each in noised]
     lines += [_choice(each) for each in selections]
-    if isinstance(rule, PartitionSelection):
-        passed = f"a group is shown if its noisy number of units is at least {rule.threshold}"
-        lines.append(f"{passed}: δ={brief(rule.delta)}")
+    if isinstance(rule, PartitionSelection | WeightedSelection):
+        what = "number of units" if isinstance(rule, PartitionSelection) else "weight"
+        lines.append(f"a group is shown if its noisy {what} is at least {rule.threshold}: δ={brief(rule.delta)}")
     if isinstance(rule, TopK):
         lines.append(
             f"the {rule.k} largest of {rule.one.candidates:,} counts, each of sensitivity {rule.one.sensitivity}: "
             f"{rule.k} selections of rate {brief(rule.one.rate)}"
         )
     return tuple(lines)
+
+
+def _limits(limits: ContributionBounds) -> str:
+    if limits.auto:
+        return (
+            f"contribution bounds: found from noisy levels below, up to {limits.rows:,} rows of a unit; every "
+            "sensitivity and noise below is for the bound 1 and is multiplied by the bound that is found"
+        )
+    return (
+        f"contribution bounds: each unit keeps at most {limits.groups} groups with {limits.rows} rows in each, by hash"
+    )
+
+
+def _level(level: LevelHistogram) -> str:
+    what = {"rows": "rows", "cells": "groups", "sum": "total of a sum in steps"}[level.contribution]
+    return (
+        f"units by their {what}, at levels {level.levels[0]:,} to {level.levels[-1]:,}: L1 sensitivity "
+        f"{level.mechanism.sensitivity}, ε={brief(level.portion)}: Laplace noise of scale {brief(level.mechanism.scale)}"
+    )
 
 
 def _relation(relation: Rel) -> list[str]:
@@ -117,12 +137,12 @@ def _noise(noisy: NoisyMeasure) -> str:
 
 
 def _choice(each: CellSelections) -> str:
-    one = each.selections[0].mechanism
-    ends = " and two for its confidence interval" if len(each.selections) > 1 else ""
+    one, count = each.mechanism, each.choice.candidates.count
+    shapes = f", with one of {one.candidates // count:,} intervals around it" if one.candidates > count else ""
     return (
-        f"{each.choice.function} of {show(each.choice.candidates.expr)}: one of {one.candidates:,} candidates; scores "
-        f"have sensitivity {one.sensitivity} in each of {each.times} cells; one selection of rate "
-        f"{brief(one.rate)}{ends}"
+        f"{each.choice.function} of {show(each.choice.candidates.expr)}: one of {count:,} candidates{shapes}; scores "
+        f"have sensitivity {one.sensitivity} in each of {each.times} cells; one selection by "
+        f"{one.rule.replace('_', '-')} of rate {brief(one.rate)}"
     )
 
 
@@ -134,6 +154,13 @@ def describe(measure: Measure) -> str:
     if isinstance(measure, RowCount):
         present = " and ".join(show(expr) for expr in measure.present)
         return f"rows{f' with {present}' if present else ''}{where}: a row adds 0 or 1"
+    if isinstance(measure, KeyWeight) and measure.keys == 1:
+        return "units by one of their groups each: a unit adds 1 to the first of its groups, by hash"
+    if isinstance(measure, KeyWeight):
+        return (
+            f"weights of groups: a unit adds {measure.weight}/√n, rounded down, to each of its first n ≤ "
+            f"{measure.keys} groups, by hash"
+        )
     if isinstance(measure, DistinctCount):
         return f"distinct values of {show(measure.expr)}{where}: a row adds 0 or 1"
     terms = []

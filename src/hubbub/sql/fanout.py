@@ -16,12 +16,15 @@ from math import prod
 from hubbub.core.schema import Kind, Table
 from hubbub.core.unit import Hash
 from hubbub.errors import QueryError
+from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.prune import names
 from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, columns
 
 #: Maximum number of joined rows per unit. Every engine sorts them in seconds, in less than 200 MB.
 MAX_JOINED_ROWS = 1 << 20
+#: Maximum number of rows per unit on each side of a join that multiplies, where the owner declares no bound.
+MAX_AUTO_ROWS = 1 << 10
 #: Maximum number of rows of a join of public tables that multiplies. An engine may skip such a join if no private row
 #: matches it.
 MAX_PUBLIC_ROWS = 1 << 22
@@ -41,6 +44,8 @@ class TruncationBounds:
         unit = table.unit
         if unit is None:
             raise TypeError("a public table has no units")
+        if unit.auto:
+            return min(unit.rows, MAX_AUTO_ROWS, self.rows or unit.rows)
         return min(unit.groups, self.groups or unit.groups) * min(unit.rows, self.rows or unit.rows)
 
 
@@ -59,6 +64,46 @@ class BoundedRelation:
     def most(self) -> int | None:
         """The bound."""
         return None if self.factors is None else prod(size for _, size in self.factors)
+
+
+def contribution(rel: Rel) -> ContributionBounds:
+    """Return how many groups and rows in each one unit has in a relation, from the bounds of its tables.
+
+    In a join of private tables both multiply; a public table multiplies the rows by its matches of one row.
+    """
+    match rel:
+        case Scan():
+            unit = rel.table.unit
+            if unit is None:
+                raise TypeError("a public table has no units")
+            return ContributionBounds(unit.groups, unit.rows, unit.auto)
+        case Filter() | Project() | Truncate():
+            return contribution(rel.input)
+        case PerUnit():
+            return contribution(rel.input) if rel.keys else ContributionBounds(1, 1)
+        case Union():
+            parts = [contribution(each) for each in rel.inputs]
+            auto = any(part.auto for part in parts)
+            return _joint(max(part.groups for part in parts), sum(part.rows for part in parts), parts, auto=auto)
+        case Join():
+            left = contribution(rel.left)
+            if not rel.unit:
+                fan = max(1, fan_out(rel.right, [b for _, b in rel.on]))
+                return left if left.auto else ContributionBounds(left.groups, min(left.rows * fan, MAX_JOINED_ROWS))
+            right = contribution(rel.right)
+            if 1 in (left.groups * left.rows, right.groups * right.rows):
+                return right if left.groups * left.rows == 1 else left
+            parts = [left, right]
+            auto = left.auto or right.auto
+            return _joint(left.groups * right.groups, left.rows * right.rows, parts, auto=auto)
+
+
+def _joint(groups: int, rows: int, parts: Sequence[ContributionBounds], *, auto: bool) -> ContributionBounds:
+    """Return the bounds of several relations together; the maximum of bounds that are found is the largest."""
+    if not auto:
+        return ContributionBounds(min(groups, MAX_JOINED_ROWS), min(rows, MAX_JOINED_ROWS))
+    most = max(part.rows for part in parts if part.auto)
+    return ContributionBounds(most, most, auto=True)
 
 
 def bound_joins(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
@@ -118,6 +163,8 @@ def _join(rel: Join, bounds: TruncationBounds) -> BoundedRelation:
         factors = (*(left.factors or ()), (f"matches of one row in {_named(rel.right)}", fan))
         return _checked(replace(rel, left=left.rel), factors, left.joins)
     right = _bounded(rel.right, bounds)
+    # a side that is cut to one row multiplies nothing, so the other stays whole
+    left, right = (_cut(side, bounds) if _size(side.rel, bounds) == 1 else side for side in (left, right))
     if 1 in (left.most, right.most):
         # a left join of one row keeps it even without a match
         stays = right if left.most == 1 else left
@@ -134,7 +181,7 @@ def _cut(part: BoundedRelation, bounds: TruncationBounds) -> BoundedRelation:
         return part
     size = _size(part.rel, bounds)
     label = f"rows of {_named(part.rel)}"
-    return replace(part, rel=Truncate(_strict(part.rel), size, bounds.salt, bounds.hashing), factors=((label, size),))
+    return replace(part, rel=Truncate(strict(part.rel), size, bounds.salt, bounds.hashing), factors=((label, size),))
 
 
 def _size(rel: Rel, bounds: TruncationBounds) -> int:
@@ -156,17 +203,17 @@ def _size(rel: Rel, bounds: TruncationBounds) -> int:
             return _size(rel.input, bounds)
 
 
-def _strict(rel: Rel) -> Rel:
+def strict(rel: Rel) -> Rel:
     """Apply the declared values in the scan itself, so that undeclared values do not reach the truncation."""
     match rel:
         case Scan():
             return replace(rel, loose=frozenset())
         case Union():
-            return replace(rel, inputs=tuple(map(_strict, rel.inputs)))
+            return replace(rel, inputs=tuple(map(strict, rel.inputs)))
         case Join():
-            return replace(rel, left=_strict(rel.left), right=_strict(rel.right))
+            return replace(rel, left=strict(rel.left), right=strict(rel.right))
         case _:
-            return replace(rel, input=_strict(rel.input))
+            return replace(rel, input=strict(rel.input))
 
 
 def _checked(rel: Join, factors: tuple[tuple[str, int], ...], joins: tuple[tuple[Join, int], ...]) -> BoundedRelation:

@@ -4,9 +4,8 @@ Planning reads no data and uses no randomness. The same plan is shown before the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
 
 from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
@@ -14,33 +13,41 @@ from hubbub.core.events import Composed, Event
 from hubbub.core.schema import Table
 from hubbub.core.unit import Hash, Relation
 from hubbub.errors import QueryError
-from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import bounding, fanout, partition_selection, row_cost, topk
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
-from hubbub.sql.allocation import LEVEL, Allocation, Workload, allocate, expected_errors, unit_contribution
+from hubbub.sql.allocation import (
+    LEVEL,
+    Allocation,
+    Workload,
+    allocate,
+    expected_errors,
+    selection_rule,
+    unit_contribution,
+)
+from hubbub.sql.auto_allocation import add_histograms, adds_at_one, at_bounds
+from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.explain import derivation
 from hubbub.sql.keys import Cells, Groups, cells
-from hubbub.sql.measures import Additive, DistinctCount, Measure
+from hubbub.sql.measures import Measure
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure
 from hubbub.sql.noise_budget import noise_budgets
 from hubbub.sql.query import Query
 from hubbub.sql.relations import Rel
+from hubbub.sql.statements import Statement, statements, statements_at
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One SQL statement for one grouping set, and the measures (by position) or the histogram that it fills."""
+@dataclass(frozen=True)
+class PlanInputs:
+    """What the statements of a plan are written from, where its bounds are found when it runs."""
 
-    name: str
-    sql: str
-    place: int
-    fills: Literal["measures", "histogram"]
-    targets: tuple[int, ...]
+    relation: Rel
+    workload: Workload
+    options: RenderOptions
 
 
 @dataclass(frozen=True)
@@ -58,13 +65,17 @@ class Plan:
     measures: tuple[NoisyMeasure, ...]
     choices: tuple[CellSelections, ...]
     histograms: tuple[Candidates, ...]
-    derived: Mapping[int, int]
     formulas: Mapping[str, Formula]
-    threshold: PartitionSelection | None  #: decides which groups are shown, if groups are selected privately
+    threshold: partition_selection.Rule | None  #: decides which groups are shown, if groups are selected privately
+    keys: int | None  #: the position of the measure by which groups are selected, if they are
     top: TopK | None  #: selects the keys, if the query returns only the keys of the largest counts
     event: Event
     expected: tuple[Expected, ...]
     derivation: tuple[str, ...]
+    levels: tuple[LevelHistogram, ...] = ()  #: from which bounds are chosen first; `settle` then gives the statements
+    adds: tuple[tuple[int, int], ...] = ()  #: what a unit adds to each measure at the bound 1, least and most
+    left_out: Mapping[int, ChosenBound] = field(default_factory=dict)  #: by measure, once bounds were chosen
+    inputs: "PlanInputs | None" = None  #: what `settle` needs
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -121,17 +132,26 @@ def plan(
         sets: tuple[Groups, ...] = (partition_selection.groups(query),)
     else:
         sets = cells(query)
+    auto = limits is not None and limits.auto
     workload = Workload(
-        query, sets, tuple(unit_contribution(each, limits) for each in sets), relation, dict(weights or {}), intervals
+        query,
+        sets,
+        tuple(unit_contribution(each, limits) for each in sets),
+        relation,
+        dict(weights or {}),
+        intervals,
+        limits.rows if limits is not None and auto else 1,
     )
-    budgets = noise_budgets(epsilon, delta, noise)
+    # bounds that are found when the query runs need pure losses, which do not depend on the bound
+    budgets = noise_budgets(epsilon, delta, "laplace" if auto else noise)
     allocations = [allocate(workload, budget.noise, budget.amount) for budget in budgets]
-    best = min(allocations, key=lambda allocation: allocation.worst)
-    kind = budgets[allocations.index(best)].noise
-    rule = None
-    if workload.selects_groups:
-        units = next(noised for noised in best.measures if noised.measure == partition_selection.UNITS)
-        rule = partition_selection.threshold(units, workload.contributions[0], relation, delta)
+    rules = [selection_rule(workload, allocation, delta) for allocation in allocations]
+    errors = [max(allocation.worst, error) for allocation, (_, error) in zip(allocations, rules, strict=True)]
+    chosen = errors.index(min(errors))
+    best, rule, kind = allocations[chosen], rules[chosen][0], budgets[chosen].noise
+    levels: tuple[LevelHistogram, ...] = ()
+    if auto:
+        best, levels = add_histograms(workload, best, bounded_rows, options)
     return Plan(
         query,
         epsilon,
@@ -140,17 +160,41 @@ def plan(
         relation,
         limits,
         sets,
-        _statements(bounded_rows, sets, best, limits, options),
+        _statements(bounded_rows, sets, best, limits, levels, options),
         best.measures,
         best.choices,
         best.histograms,
-        best.derived,
         best.formulas,
         rule,
+        best.keys,
         None,
-        _event(best, rule),
-        expected_errors(best, kind),
-        derivation(bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule),
+        _event(best, rule, levels),
+        expected_errors(at_bounds(workload, best, levels, [each.typical for each in levels]), kind),
+        derivation(bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels),
+        levels,
+        adds_at_one(best, levels),
+        {},
+        PlanInputs(bounded_rows, workload, options) if auto else None,
+    )
+
+
+def settle(plan: Plan, chosen: Sequence[ChosenBound]) -> Plan:
+    """Return the plan with bounds that were chosen from its noisy levels, one for each: its event stays the same."""
+    inputs = plan.inputs
+    if inputs is None:
+        raise AssertionError("only a plan that finds its bounds is settled")
+    allocation = Allocation(dict(plan.formulas), plan.measures, plan.choices, plan.histograms, 0.0, plan.keys)
+    bounds = [each.bound for each in chosen]
+    best = at_bounds(inputs.workload, allocation, plan.levels, bounds)
+    pairs = zip(plan.levels, chosen, strict=True)
+    return replace(
+        plan,
+        statements=statements_at(inputs.relation, plan.groups, best, plan.levels, bounds, inputs.options),
+        measures=best.measures,
+        choices=best.choices,
+        left_out={target: bound for level, bound in pairs for target in level.targets},
+        levels=(),
+        inputs=None,
     )
 
 
@@ -182,7 +226,7 @@ def _top(
         (),
         (),
         {},
-        {},
+        None,
         None,
         best,
         best.event,
@@ -191,12 +235,27 @@ def _top(
     )
 
 
-def _event(allocation: Allocation, rule: PartitionSelection | None) -> Event:
+def _statements(
+    relation: Rel,
+    sets: Sequence[Groups],
+    allocation: Allocation,
+    limits: ContributionBounds | None,
+    levels: Sequence[LevelHistogram],
+    options: RenderOptions,
+) -> tuple[Statement, ...]:
+    """Write the statements, unless bounds have to be found first."""
+    if levels:
+        return ()
+    if limits is not None and limits.auto:
+        return statements_at(relation, sets, allocation, (), (), options)
+    return statements(relation, sets, allocation, limits, options)
+
+
+def _event(allocation: Allocation, rule: partition_selection.Rule | None, levels: Sequence[LevelHistogram]) -> Event:
     """Return the event to charge for all noise and selections of a query."""
-    parts: list[tuple[Event, int]] = []
-    for noised in allocation.measures:
-        hides = rule is not None and noised.measure == partition_selection.UNITS
-        parts.append((rule.event if rule is not None and hides else noised.mechanism.event, 1))
+    parts: list[tuple[Event, int]] = [(each.mechanism.event, 1) for each in levels]
+    for i, noised in enumerate(allocation.measures):
+        parts.append((rule.event if rule is not None and i == allocation.keys else noised.mechanism.event, 1))
     for each in allocation.choices:
         parts += each.events
     return Composed(tuple(parts))
@@ -210,36 +269,8 @@ def _bound_work(query: Query, groups: int | None, rows: int | None, options: Ren
     return rel
 
 
-def _statements(
-    relation: Rel,
-    sets: Sequence[Groups],
-    allocation: Allocation,
-    limits: ContributionBounds | None,
-    options: RenderOptions,
-) -> tuple[Statement, ...]:
-    statements = []
-    additive: list[Additive] = []
-    places: list[int] = []
-    for i, noised in enumerate(allocation.measures):
-        if not isinstance(noised.measure, DistinctCount) and i not in allocation.derived:
-            additive.append(noised.measure)
-            places.append(i)
-    for place, each in enumerate(sets):
-        if additive:
-            text = bounding.sums(relation, each, additive, limits=limits, options=options)
-            statements.append(Statement(f"sums{place}", text, place, "measures", tuple(places)))
-        for i, noised in enumerate(allocation.measures):
-            if isinstance(noised.measure, DistinctCount):
-                text = bounding.distinct(relation, each, noised.measure, limits=limits, options=options)
-                statements.append(Statement(f"distinct{i}_{place}", text, place, "measures", (i,)))
-        for i, candidates in enumerate(allocation.histograms):
-            text = bounding.buckets(relation, each, candidates, limits=limits, options=options)
-            statements.append(Statement(f"buckets{i}_{place}", text, place, "histogram", (i,)))
-    return tuple(statements)
-
-
 def _privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[Relation, ContributionBounds | None]:
-    """Return the neighboring relation and the contribution bounds: the strictest among the private tables."""
+    """Return the neighboring relation, and the contribution bounds that follow from those of the private tables."""
     private = [table for table in query.tables if table.unit is not None]
     units = [table.unit for table in private if table.unit is not None]
     if not units:
@@ -255,5 +286,4 @@ def _privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[
                 "Query it on its own.",
             )
         return relation, None
-    most = ContributionBounds(min(unit.groups for unit in units), min(unit.rows for unit in units))
-    return relation, most.tightened(groups, rows)
+    return relation, fanout.contribution(query.relation).tightened(groups, rows)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Arrays, Protection, Run, Setting
+from hubbub.analyses.base import Arrays, Protection, Run, Setting, needs_bounds
 from hubbub.analyses.tables.axes import Axis
 from hubbub.core.secret import Secret, combine_secrets
 from hubbub.core.unit import Relation
@@ -127,6 +127,10 @@ def marginal(
     if len(found) != 1 or len(query.aggregates) != 1 or values != tuple(each.codes for each in axes):
         named = ", ".join(each.name for each in axes)
         raise QueryError("HB587", f"Some categories of {named} cannot occur.", "Remove them or widen the bins.")
+    private = [each for each in query.tables if each.unit is not None and each.unit.auto]
+    if private:
+        # a condition may read other tables
+        raise needs_bounds(private[0].name)
     options: RenderOptions = setting.render_options
     planned = plan(
         query,

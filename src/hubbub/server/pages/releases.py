@@ -105,29 +105,21 @@ def methods(release: Release) -> str:
     units = ", ".join(
         f"each {data['unit']} of {data['dataset']} (data version {data['version']})" for data in first["data"]
     )
-    bounds = first.get("bounds")
-    limits = (
-        f" Each unit contributes to at most {_plural(bounds['groups'], 'group')}, with at most"
-        f" {_plural(bounds['rows'], 'row')} in each."
-        if bounds
-        else ""
-    )
+    limits = "" if release.left_out is None else f" {release.left_out.sentence()}"
+    limits += "".join(f" {note}" for note in release.notes)
     relation = {"add_remove": "added or removed", "replace": "replaced"}[first["relation"]]
-    noises = sorted({_NOISE_NAMES.get(_mechanism(draw), "selection") for part in parts for draw in part["draws"]})
+    draws = [draw for part in parts for draw in part.get("draws", ())]
+    noises = " and ".join(sorted({_NOISE_NAMES.get(_mechanism(draw), "selection") for draw in draws}))
     cost = f"ε = {brief(release.epsilon)}" + (f", δ = {brief(release.delta)}" if release.delta else "")
     entries = ", ".join(f"{each['sequence']} (hash {each['hash'][:16]})" for each in release.receipt["ledger"])
     combined = " Two independent releases were combined with inverse-variance weights." if len(parts) > 1 else ""
     return (
         f"The results answer the query “{first['query']}” and are differentially private with {cost}."
         f" The privacy unit is {units}; neighboring datasets differ by one unit being {relation}.{limits}"
-        f" Noise ({' and '.join(noises)}) was sampled exactly by hubbub {VERSION}.{combined} The intervals are"
+        f" Noise{f' ({noises})' if noises else ''} was sampled exactly by hubbub {VERSION}.{combined} The intervals are"
         f" 95% confidence intervals for the noise only and do not include sampling error. The charge is ledger"
         f" entry {entries}."
     )
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _mechanism(draw: dict[str, Any]) -> str:

@@ -1,0 +1,45 @@
+"""Widen intervals by what contribution bounds leave out, where the bounds were found privately.
+
+Tested in tests/sql/test_auto_bounds.py.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from hubbub.sql.aggregates.formula import Floats, Formula, Value
+from hubbub.sql.measures import RowCount
+from hubbub.sql.plan import Plan
+
+
+def missing(plan: Plan, place: int) -> tuple[float, float]:
+    """Return how much less and how much more a measure could be without its bound, as allowed for in intervals."""
+    chosen = plan.left_out.get(place)
+    if chosen is None:
+        return 0.0, 0.0
+    low, high = plan.adds[place]
+    return chosen.most * min(low, 0), chosen.most * max(high, 0)
+
+
+def margins(plan: Plan, formula: Formula, core: Value, sums: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return how far what is left out could move a result down and up: the extremes over what its measures lack.
+
+    Rows that are left out of a count are left out of the sums over the same rows, too.
+    """
+    down = up = np.zeros_like(sums[0])
+    places = [plan.place(measure) for measure in formula.measures]
+    ends = [missing(plan, place) for place in places]
+    if not any(low or high for low, high in ends):
+        return down, up
+    if len(places) > 1:
+        ends = [
+            (high, high) if isinstance(measure, RowCount) else pair
+            for measure, pair, high in zip(formula.measures, ends, (pair[1] for pair in ends), strict=True)
+        ]
+    with np.errstate(all="ignore"):
+        middle = core(sums)
+        for shift in itertools.product(*(dict.fromkeys(pair) for pair in ends)):
+            moved = core([each + by for each, by in zip(sums, shift, strict=True)]) - middle
+            down, up = np.fmin(down, moved), np.fmax(up, moved)
+    return down, up
