@@ -35,7 +35,7 @@ from hubbub.sql.split import portions
 
 __all__ = ["Profile", "ProfileRelease", "profile"]
 
-#: The default public maximum of rows per unit; a unit with more is counted as if it had this many.
+#: Units with more rows than this are counted together.
 MAX_ROWS = 10_000
 MAX_COLUMNS = 64
 #: What the three subjects get of ε: rows per unit, groups per unit, values.
@@ -68,17 +68,26 @@ class ProfileRelease(PreparedAnalysis):
         model = _filled(self.model, noisy, [_deviation(noise) for noise in self.noises])
         return Published(_outputs(model), model)
 
+    def exact(self, run: Run) -> Profile:
+        """Count without noise, for the data owner's own eyes: nothing that this returns may be shown to anyone else."""
+        counts = [
+            self.inputs.integers(run, part.rows, part.cells, [part.measure]).through(lambda found: found[0].tolist())
+            for part in self.parts
+        ]
+        return Profile(_filled(self.model, counts, [0.0] * len(counts)))
+
 
 def profile(
-    setting: Setting, *, table: str, columns: list[str] | None = None, max_rows: int = MAX_ROWS
+    setting: Setting, *, table: str, columns: list[str] | None = None, max_rows: int | None = None
 ) -> ProfileRelease:
     """Prepare a profile of a dataset: rows and groups per unit, values and NULLs, and what bounds leave out.
 
     columns   the columns to profile; by default all that queries can use
-    max_rows  a public maximum of rows per unit; a unit with more is counted as if it had this many
+    max_rows  a public number of rows per unit up to which units are told apart (10,000 if nothing else is declared)
     """
-    source = setting.table(table)
-    most = numbers.integer(max_rows, "max_rows", 1, 10**6)
+    source = setting.table(table, bounded=False)
+    usual = source.unit.rows if source.unit is not None and source.unit.auto else MAX_ROWS
+    most = numbers.integer(usual if max_rows is None else max_rows, "max_rows", 1, 10**9)
     chosen = _chosen(source, columns)
     by_row = source.unit is None or source.unit.column is None
     inputs = ProgramInput(
@@ -155,21 +164,14 @@ def _filled(model: Mapping[str, Any], noisy: Sequence[list[int]], deviations: Se
         "positions": noisy[rows["positions"]] if has_positions else rows["positions"],
         "position_deviation": deviations[rows["positions"]] if has_positions else 0.0,
     }
-    filled["groups"] = {
-        name: entry
-        | {
-            "counts": noisy[entry["counts"]],
-            "deviation": deviations[entry["counts"]],
-            "left": noisy[entry["left"]],
-            "left_deviation": deviations[entry["left"]],
-        }
-        for name, entry in model["groups"].items()
-    }
-    for kind in ("values", "nulls"):
+    for kind in ("groups", "values", "nulls"):
         filled[kind] = {
             name: entry | {"counts": noisy[entry["counts"]], "deviation": deviations[entry["counts"]]}
             for name, entry in model[kind].items()
         }
+    for entry in filled["groups"].values():
+        if "left" in entry:
+            entry |= {"left": noisy[entry["left"]], "left_deviation": deviations[entry["left"]]}
     return filled
 
 

@@ -75,6 +75,7 @@ class Sketch:
             "format": 1,
             "table": inputs.table.name,
             "unit": None if self.unit is None else self.unit.column,
+            "changed": inputs.relation.units_changed,
             "declared": {"groups": self.groups, "rows": self.bound},
             "groups": {},
             "values": {},
@@ -135,19 +136,17 @@ class Sketch:
             call("case", call("gt", groups, whole(0)), _bucket(groups, ends), whole(len(ends))), len(ends)
         )  # a unit without a group is in none of them
         at = self._add(Part(f"groups per unit: {column.name}", 1, rows, within, RowCount()))
+        entry = {"levels": list(ends), "counts": at, "values": count}
+        self.model["groups"][column.name] = entry
+        if self.unit is None or self.unit.auto:
+            return
         # of more groups than count, a random choice is kept
         share = call("div", real(self.groups), call("greatest", groups, whole(self.groups)))
         stays = call("mul", call("coalesce", bounded, whole(0)), share)
         measure = _parts(_left(total, stays, self.levels), 0)
         cells = numbered_cells(_bucket(total, self.levels), len(self.levels) + 1)
         left = self._add(Part(f"rows left out of groups: {column.name}", 1, rows, cells, measure))
-        self.model["groups"][column.name] = {
-            "levels": list(ends),
-            "counts": at,
-            "values": count,
-            "left": left,
-            "half": HALF,
-        }
+        entry |= {"left": left, "half": HALF}
 
     def _one_row(self, column: Column) -> Rel:
         """Read one row of each unit, without clamping or comparing with a list."""

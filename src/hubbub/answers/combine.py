@@ -100,7 +100,8 @@ def combine(first: Release, second: Release) -> Release:
         "ledger": [*first.receipt["ledger"], *second.receipt["ledger"]],
         "combined": [dict(first.receipt), dict(second.receipt)],
     }
-    return Release(outputs, ratio, epsilon, delta, receipt, second.left, first.replayed and second.replayed)
+    replayed, left_out = first.replayed and second.replayed, second.left_out or first.left_out
+    return Release(outputs, ratio, epsilon, delta, receipt, second.left, replayed, left_out=left_out)
 
 
 def _check_same_query(first: Release, second: Release) -> None:

@@ -26,6 +26,8 @@ def to_html(release: Release) -> str:
     noisy = any(output.low is not None for output in release.outputs)
     notes = [f"Cost: {release.cost()}."]
     notes += [f"± values are {INTERVALS_NOTE}."] if noisy else []
+    notes += [release.left_out.sentence()] if release.left_out is not None else []
+    notes += release.notes
     notes += [f"{more:,} more rows are not shown; to_csv() returns all."] if more else []
     table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     paragraphs = "".join(f"<p>{html.escape(note)}</p>" for note in notes)

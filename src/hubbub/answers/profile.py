@@ -9,6 +9,7 @@ from typing import Any, Self
 from hubbub.answers.left_out import Clamp, Evidence, LeftOut, Share
 from hubbub.answers.release import Release
 from hubbub.answers.shares import SIGNIFICANT, Histogram, Linear, linear, share_of
+from hubbub.core.wire import Json
 
 #: The name of the analysis.
 NAME = "profile"
@@ -30,6 +31,15 @@ class Profile:
         """Read a release of `profile`."""
         receipt = release.receipt
         return cls(release.model, receipt["ledger"][0]["sequence"], receipt["data"][0]["version"])
+
+    def to_json(self) -> Json:
+        """Return it as JSON values."""
+        return {"charge": self.charge, "version": self.version, "model": dict(self.model)}
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
+        return cls(form["model"], form["charge"], form["version"])
 
     @property
     def dataset(self) -> str:
@@ -88,7 +98,7 @@ class Profile:
     def share_grouped(self, column: str, groups: int | None, rows: int | None) -> Share | None:
         """Estimate the share of the rows that GROUP BY a column leaves out; known for the declared bounds only."""
         entry, declared = self.model["groups"].get(column), self.model["declared"]
-        if entry is None or rows != declared["rows"]:
+        if entry is None or "left" not in entry or rows != declared["rows"]:
             return None
         if groups != (declared["groups"] if declared["groups"] < entry["values"] else None):
             return None
@@ -197,10 +207,6 @@ class Profile:
         histogram = self.rows_per_unit
         for level in histogram.levels[: histogram.top() + 1]:
             yield level, self.share_beyond(level)
-
-    def recommended_rows(self) -> int:
-        """Recommend the smallest bound on rows that leaves out at most 1%."""
-        return next((level for level, share in self.row_bounds() if share.value <= _SMALL), 1)
 
     def recommended_groups(self, column: str) -> int:
         """Recommend the smallest bound on groups that leaves out at most 1% of the groups that units are in."""

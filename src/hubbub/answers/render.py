@@ -6,7 +6,7 @@ from rich.table import Table
 
 from hubbub.answers import terminal
 from hubbub.answers.budget import BudgetOverview, printable
-from hubbub.answers.estimate import Estimate, Expected, margin, significant
+from hubbub.answers.estimate import PUBLIC, Estimate, Expected, margin, significant
 from hubbub.answers.release import INTERVALS_NOTE, Release
 from hubbub.core.numbers import brief, round_down
 
@@ -15,17 +15,22 @@ _MAX_ROWS = 200
 
 def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool = False) -> None:
     """Print the privacy cost and the expected accuracy of a query."""
+    if not estimate.epsilon:
+        console.print(terminal.facts([("Cost", f"[bold]{PUBLIC}[/]")]))
+        return
     cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
     rows = [
         ("Cost", f"[bold]{cost}[/] on {escape(', '.join(estimate.datasets))}; this estimate is free"),
         ("Meaning", f"someone 50% sure of a fact about one person can end up at most {certainty} sure"),
         ("Answer", f"{_cells(estimate.cells)}{estimate.noise.capitalize()} noise"),
     ]
-    largest = f"ε = {round_down(estimate.largest)}"
-    if estimate.admitted:
-        rows.append(("Budget", f"within budget; the largest query possible now costs {largest}"))
-    else:
-        rows.append(("Budget", f"[red]over budget: the largest query possible now costs {largest}[/]"))
+    budget = escape(estimate.budget())
+    rows.append(("Budget", budget if estimate.admitted else f"[red]{budget}[/]"))
+    if estimate.groups is not None:
+        rows.append(("Groups", escape(estimate.groups.sentence())))
+    if estimate.target:
+        rows.append(("Target", escape(estimate.target)))
+    rows += [("[yellow]Warning[/]", f"[yellow]{escape(warning)}[/]") for warning in estimate.warnings]
     console.print(terminal.facts(rows))
     console.print()
     console.print(
@@ -39,6 +44,8 @@ def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool 
         )
     )
     console.print()
+    if estimate.left_out is not None:
+        console.print(terminal.facts([("Bounds", escape(estimate.left_out.sentence()))]))
     console.print(
         terminal.facts([("" if index else "Details", escape(line)) for index, line in enumerate(estimate.derivation)])
     )
@@ -64,10 +71,16 @@ def release(release: Release, console: Console) -> None:
     if len(release.ratio) > _MAX_ROWS:
         console.print(f"… {len(release.ratio) - _MAX_ROWS:,} more rows; use --csv to print all")
     console.print()
+    if not release.epsilon:
+        console.print(terminal.facts([("Cost", escape(release.cost())), ("Data", f"version {_versions(release)}")]))
+        return
     facts = [("±", INTERVALS_NOTE)]
     ratios = [ratio for ratio in release.ratio if ratio is not None]
     if ratios:
         facts.append(("Noise", _noise(max(ratios))))
+    if release.left_out is not None:
+        facts.append(("Bounds", escape(release.left_out.sentence())))
+    facts += [("Groups", escape(note)) for note in release.notes]
     facts.append(("Cost", escape(release.cost())))
     charge = release.receipt["ledger"][0]
     facts.append(("Receipt", f"charge {charge['sequence']} in the ledger, data version {_versions(release)}"))

@@ -17,6 +17,7 @@ every result and enforces a privacy budget across all analysts.
 _GUIDE = """\
 data owner:  hubbub init visits.parquet      write a hubbub.yaml; fill in its blanks
              hubbub check                    validate it and summarize its privacy guarantees
+             hubbub profile visits -e 0.2    estimate what the bounds leave out, and recommend bounds
              hubbub serve                    serve analysts over HTTP; hubbub analyst token ana
 analyst:     hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
              hubbub query "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
@@ -38,6 +39,7 @@ COMMANDS = {
     "demo": "take a guided tour on sample data, then try a server",
     "init": "write a hubbub.yaml for your data, with blanks to fill in",
     "check": "validate hubbub.yaml and summarize its privacy guarantees",
+    "profile": "estimate what bounds leave out, and recommend bounds",
     "plan": "show a query's privacy cost and expected accuracy (free)",
     "query": "run a query and charge its privacy cost to your budget",
     "call": "run an analysis by name: k-means, regression, tables, synthetic data …",

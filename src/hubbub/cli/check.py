@@ -65,9 +65,10 @@ def _show_dataset(config: Config, name: str, console: Console) -> None:
     if dataset.table.public:
         console.print("  public: not protected; queries on it are free\n")
         return
-    console.print(
-        terminal.facts([("Privacy unit", escape(protected_unit(dataset))), ("Guarantee", escape(hidden_fact(dataset)))])
-    )
+    facts = [("Privacy unit", escape(protected_unit(dataset))), ("Guarantee", escape(hidden_fact(dataset)))]
+    if dataset.table.unit is not None and dataset.table.unit.column is not None:
+        facts.append(("Bounds", f"to see what they leave out: hubbub profile {escape(name)} --epsilon 0.2"))
+    console.print(terminal.facts(facts))
     console.print()
     console.print(
         terminal.table(

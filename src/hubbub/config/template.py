@@ -27,6 +27,7 @@ _UNIT = """\
     #   unit: row                        each row, if no person has more than one
     #   unit: {{column: {example}, groups: 5, rows: 10}}
     #         all rows of one {example}; a query uses at most 10 of them in each of at most 5 groups.
+    #         `hubbub profile` recommends groups and rows, once the rest of this file is filled in.
     #         To join tables, add the same entity to each, such as entity: patient. Equal values are then one patient.
     unit:                 {blank}
     relation: add_remove  # hides whether a person is in the data; replace hides only the person's values

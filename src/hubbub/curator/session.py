@@ -12,6 +12,7 @@ from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, AnalysisOptions, Estimates
 from hubbub.answers.options import Options
+from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import Scope
@@ -89,6 +90,12 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         call = AnalysisCall("profile", {name: value for name, value in given.items() if value is not None})
         key = options.pop("key", None)
         return self._curator.query(self.analyst, Question(call.text(), **options), key=key, publish=True)
+
+    def published_profile(self, dataset: str) -> Profile | None:
+        """Give the newest published profile of a dataset, if there is one. Free."""
+        if dataset not in self.datasets():
+            raise unknown_dataset(dataset, self.datasets())
+        return self._curator.profile(dataset)
 
     def _run_call(self, text: str, key: str | None, options: Options) -> Release:
         return self.query(text, key=key, **options)

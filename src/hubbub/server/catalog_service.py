@@ -70,11 +70,13 @@ class CatalogService:
             declared = curator.config.datasets[name]
             # analysts must not even learn the names of columns that the owner left out or hid
             disabled = () if principal.role == "analyst" else declared.disabled
+            profile = None if declared.table.public else curator.profile(name)
             return {
                 **curator.tables[name].shown().to_json(),
                 "protected": protected_unit(declared),
                 "neighbors": hidden_fact(declared),
                 "disabled": [{"column": column, "reason": reason} for column, reason in disabled],
+                "profile": None if profile is None else profile.to_json(),
             }
 
     @allowed("owner", "analyst", "auditor")

@@ -31,6 +31,7 @@ from_json({"epsilom": "0.1"})"""),
     "HB147": python("h.estimate(\"CALL moments(table => 'visits', columns => ['age'])\", within=2)"),
     "HB148": sh("hubbub call kmeans visits --epsilon 0.1"),
     "HB149": sh("hubbub query 'SELECT COUNT(*) FROM visits' --epsilon 0.1 --server https://data.example.org"),
+    "HB159": sh("hubbub profile visits"),
     "HB151": python("""release = h.query("SELECT COUNT(*) FROM visits", epsilon="0.1")
 hubbub.model(release)"""),
     "HB171": python("""from hubbub.analyses.tables.ranges import Ranges

@@ -31,7 +31,10 @@ class EstimateBody(RequestModel):
     sql: str = Field(max_length=100_000, examples=[_SQL])
     epsilon: Number | None = Field(None, description="Privacy cost.", examples=["0.1"])
     within: Number | None = Field(
-        None, description='Target margin of error (95%) instead of ε, such as 50 or "5%".', examples=[None]
+        None,
+        description='Target margin of error (95%) instead of ε: 50, in the units of the results; or "5%", of a group of'
+        " 1,000 rows for counts, sums and ranks, and of the scale that the column bounds give for other aggregates.",
+        examples=[None],
     )
     delta: Number | None = Field(None, description="Maximum δ of the query; 0 requires pure DP.", examples=[None])
     parameters: list[bool | int | float | str | dict[str, str]] = Field(
@@ -101,6 +104,54 @@ class DatasetForm(BaseModel):
     protected: str
     neighbors: str
     disabled: list[dict[str, str]]
+    profile: dict[str, Any] | None = Field(
+        default=None, description="The newest published profile: its charge, data version, and noisy histograms."
+    )
+
+
+class ShareForm(BaseModel):
+    """An estimated share between 0 and 1, with its 95% confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class ClampForm(BaseModel):
+    """A column that is clamped to its bounds, and the share of its values outside, if it is known."""
+
+    column: str
+    low: str
+    high: str
+    share: ShareForm | None = None
+
+
+class LeftOutForm(BaseModel):
+    """What the bounds of a query leave out, if it is known; `text` says it in words."""
+
+    model_config = ConfigDict(extra="allow")
+
+    dataset: str
+    unit: str | None = Field(default=None, description="Privacy ID column; absent if each row is a unit.")
+    groups: int | None = Field(default=None, description="Maximum number of groups of a unit; absent: all.")
+    rows: int | None = Field(default=None, description="Maximum number of rows of a unit per group; absent: all.")
+    maximum: int | None = Field(default=None, description="Public maximum, if the query found its bound itself.")
+    clamped: list[ClampForm] = Field(default_factory=list)
+    share: ShareForm | None = Field(default=None, description="Share of the rows that is left out; absent: unknown.")
+    evidence: dict[str, Any] | None = Field(default=None, description="The profile that the share comes from.")
+    text: str
+
+
+class GroupThresholdForm(BaseModel):
+    """About how many privacy units a group needs to be shown; `text` and `warning` say it in words."""
+
+    alone: int = Field(description="If they are in no other group.")
+    spread: int = Field(description="If each of them is in 10 groups.")
+    unit: str | None = Field(description="Privacy ID column; null if each row is a unit.")
+    units: int | None = Field(description="About how many units the dataset has; null if it has no profile.")
+    enough: Exact | None = Field(description="An ε at which many more groups could be shown, if hardly any can be now.")
+    text: str
+    warning: str
 
 
 class ExpectedForm(BaseModel):
@@ -111,6 +162,8 @@ class ExpectedForm(BaseModel):
     rows: int | None
     relative: float
     unit: Literal["value", "rank"]
+    low: float | None
+    high: float | None
 
 
 class ScalingForm(BaseModel):
@@ -134,6 +187,12 @@ class EstimateForm(BaseModel):
     scaling: list[ScalingForm]
     derivation: list[str]
     sql: list[str]
+    target: str = Field(description="What a relative margin of error was taken of; empty if none was requested.")
+    warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
+    groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
+    fits: int | None = Field(description="Number of such queries within budget now; null if that is not shown.")
+    refusal: str = Field(description="Why the query is not within budget, and what to do; empty if it is.")
+    left_out: LeftOutForm | None = None
 
 
 class ExplanationForm(BaseModel):
@@ -176,6 +235,8 @@ class ReleaseForm(BaseModel):
     delta: Exact
     left: Exact | None
     replayed: bool
+    left_out: LeftOutForm | None = None
+    notes: list[str] = Field(default_factory=list, description="How many privacy units a group needed to be shown.")
 
 
 class ProgressForm(BaseModel):

@@ -10,11 +10,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from hubbub.answers import profile_view
+from hubbub.answers.profile import Profile
 from hubbub.config.summary import column_uses
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Column, Kind, Table, Value
 from hubbub.semantics.odds import guess, percent
-from hubbub.server.pages.frame import Visit
+from hubbub.server.pages.frame import Visit, drawing
 
 #: Supported SQL. Tests run each of them.
 FUNCTIONS = (
@@ -59,11 +61,35 @@ def show(visit: Visit) -> Response:
             for each in columns
         ],
         disabled=described["disabled"],
+        profile=_profile(described["profile"]),
         samples=[[_sample(each, place) for each in columns] for place in range(4)],
         functions=FUNCTIONS,
         snippets=_snippets(visit, table),
         ask=principal.role == "analyst",
     )
+
+
+def _profile(form: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the tables and the chart of a published profile."""
+    if form is None:
+        return None
+    profile = Profile.from_json(form)
+    return {
+        "charge": profile.charge,
+        "version": profile.version,
+        "summary": profile_view.summary(profile),
+        "chart": drawing(profile_view.chart(profile)) if profile.model["unit"] is not None else "",
+        "unit": profile.model["unit"],
+        "tables": [
+            (heading, head, rows)
+            for heading, head, rows in (
+                ("Bounds on rows", profile_view.ROW_HEADINGS, profile_view.row_bounds(profile)),
+                ("Bounds on groups", profile_view.GROUP_HEADINGS, profile_view.group_bounds(profile)),
+                ("Columns", profile_view.COLUMN_HEADINGS, profile_view.column_facts(profile)),
+            )
+            if rows and (profile.model["unit"] is not None or heading == "Columns")
+        ],
+    }
 
 
 def facts(column: Column) -> str:
