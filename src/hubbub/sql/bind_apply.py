@@ -10,7 +10,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from hubbub.core.schema import Kind, Value
-from hubbub.sql import dates
+from hubbub.sql import bind_numbers, dates
 from hubbub.sql.bind_scope import Context, NameScope
 from hubbub.sql.expressions import Expr, Literal
 from hubbub.sql.functions import FUNCTIONS, build
@@ -65,11 +65,13 @@ def apply(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
             node, "HB508", "A constant NULL makes the whole expression NULL.", "Write IS NULL or IS NOT NULL."
         )
     _check_limits(ctx, node, name, args)
+    if name in _COMPARISONS or name == "nullif":
+        args = bind_numbers.settle(args)
     call = build(name, tuple(args))
     if call is None:
         shown = quote(_OPERATORS.get(name, name.upper()))
-        constant = FUNCTIONS[name].constant
-        if any(i < len(args) and not isinstance(args[i], Literal) for i in constant):
+        positions = FUNCTIONS[name].constant
+        if any(i < len(args) and not isinstance(args[i], Literal) for i in positions):
             raise ctx.error(
                 node,
                 "HB508",
@@ -83,8 +85,12 @@ def apply(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
             f"{shown} cannot be applied to these types: {kinds}.",
             "Convert the arguments with CAST(x AS …).",
         )
-    ctx.check_size(call, node)
-    return call
+    constant = bind_numbers.fold(call)
+    if constant is not None:
+        return integer_literal(ctx, node, constant.value) if isinstance(constant.value, int) else constant
+    exact = bind_numbers.exact(call)
+    ctx.check_size(exact, node)
+    return exact
 
 
 def _unify(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> list[Expr]:
@@ -175,7 +181,10 @@ def literal(ctx: Context, _: NameScope, node: exp.Expr) -> Expr:
     match = _NUMBER.fullmatch(text)
     if not match:
         raise ctx.error(
-            node, "HB508", f"{quote(text)} is not a valid number, or has too many digits.", "Write fewer digits."
+            node,
+            "HB508",
+            f"{quote(text)} is not a valid number, or has too many digits.",
+            "Write fewer digits, and spaces around + and -.",
         )
     value = Fraction(text)
     if match[2] is None and match[3] is None:

@@ -33,6 +33,7 @@ from hubbub.sql.parse import unsupported_function
 from hubbub.sql.text import quote
 
 _FALSE = Literal(False, Kind.BOOLEAN)  # noqa: FBT003
+_TRUE = Literal(True, Kind.BOOLEAN)  # noqa: FBT003
 
 _DType = exp.DType
 _TYPES: dict[exp.DType, tuple[str, int]] = {
@@ -158,14 +159,7 @@ def _sum(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
 
 
 def _negative(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
-    operand = scalar(ctx, scope, node.this)
-    if (
-        isinstance(operand, Literal)
-        and isinstance(operand.value, int | Fraction)
-        and not isinstance(operand.value, bool)
-    ):
-        return Literal(-operand.value, operand.kind)
-    return apply(ctx, node, "neg", [operand])
+    return apply(ctx, node, "neg", [scalar(ctx, scope, node.this)])
 
 
 def _division(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
@@ -217,7 +211,12 @@ def _is(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
 def _in(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if node.args.get("query") is not None:
         reject_subquery(ctx, scope, node)
-    return apply(ctx, node, "in", [scalar(ctx, scope, part) for part in (node.this, *node.expressions)])
+    tested, *constants = [scalar(ctx, scope, part) for part in (node.this, *node.expressions)]
+    present = [constant for constant in constants if constant != NULL]
+    if len(present) in (0, len(constants)):
+        return apply(ctx, node, "in", [tested, *constants])
+    # a value that is not listed may equal the NULL in the list
+    return apply(ctx, node, "case", [apply(ctx, node, "in", [tested, *present]), _TRUE, NULL])
 
 
 def reject_subquery(ctx: Context, _: NameScope, node: exp.Expr) -> Expr:

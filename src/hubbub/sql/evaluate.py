@@ -12,9 +12,10 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from hubbub.core.schema import Kind, Value
-from hubbub.sql import dates, ranges
+from hubbub.sql import dates, decimals, ranges
 from hubbub.sql.dialects.case import BLANKS
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
+from hubbub.sql.rules import decimal_grid
 
 Scalar = bool | float | str | date | None
 
@@ -55,6 +56,8 @@ def _call(call: FunctionCall, values: Mapping[str, Scalar]) -> Scalar:
             if evaluate(call.args[i], values) is True:
                 return evaluate(call.args[i + 1], values)
         return evaluate(call.args[-1], values)
+    if name == "decimal":
+        return _decimal(call, values)
     args = [evaluate(arg, values) for arg in call.args]
     if name in _NULL_TOLERANT:
         return _NULL_TOLERANT[name](args)
@@ -68,6 +71,12 @@ def _call(call: FunctionCall, values: Mapping[str, Scalar]) -> Scalar:
     except (OverflowError, ValueError):
         raise UnknownValueError from None
     return None if isinstance(result, float) and math.isnan(result) else result
+
+
+def _decimal(call: FunctionCall, values: Mapping[str, Scalar]) -> Scalar:
+    """Round to parts of a step, which need not be doubles."""
+    value, (step, count) = evaluate(call.args[0], values), decimal_grid(call.args)
+    return None if value is None else decimals.snap(float(value), step, count)  # type: ignore[arg-type]
 
 
 def _and(args: list[Scalar]) -> Scalar:

@@ -20,7 +20,20 @@ from fractions import Fraction
 from hubbub.core.schema import Bounds
 from hubbub.sql import ranges, rules
 from hubbub.sql.expressions import Facts, FunctionCall, Literal
-from hubbub.sql.rules import BOOLEAN, DATE, DATED, INTEGER, REAL, TEXT, TIMESTAMP, Args, KindRule, RangeRule, StepRule
+from hubbub.sql.rules import (
+    BOOLEAN,
+    DATE,
+    DATED,
+    INTEGER,
+    REAL,
+    TEXT,
+    TIMESTAMP,
+    Args,
+    ArgsRule,
+    KindRule,
+    RangeRule,
+    StepRule,
+)
 
 _NUMBER = (INTEGER, REAL)
 _SCALAR = (BOOLEAN, INTEGER, REAL, TEXT)
@@ -35,6 +48,7 @@ class Function:
     range     range of the result for the arguments
     step      step of the result for the arguments (an integer has step 1)
     constant  indices of the arguments that must be constants
+    accepts   whether the function applies to the arguments, of which the constants are constants
     """
 
     name: str
@@ -43,6 +57,7 @@ class Function:
     range: RangeRule = rules.unknown
     step: StepRule = rules.no_step
     constant: frozenset[int] = frozenset()
+    accepts: ArgsRule = rules.any_arguments
 
 
 def build(name: str, args: Args) -> FunctionCall | None:
@@ -60,6 +75,8 @@ def build(name: str, args: Args) -> FunctionCall | None:
     function = FUNCTIONS[name]
     kind = function.kind(tuple(arg.kind for arg in args))
     if kind is None or any(not isinstance(args[i], Literal) for i in function.constant if i < len(args)):
+        return None
+    if not function.accepts(args):
         return None
     within = function.range(args)
     bounds = Bounds(within.low, within.high) if within.low is not None and within.high is not None else None
@@ -84,6 +101,15 @@ _ARITHMETIC = (
     Function("trunc", rules.number(), "toward zero; ±inf stays", rules.on(ranges.monotone(math.trunc))),
     Function(
         "round", rules.rounded, "half away from zero; ±inf stays", rules.rounding, rules.step_of_places, frozenset({1})
+    ),
+    Function(
+        "decimal",
+        rules.takes(_NUMBER, REAL, INTEGER, gives=REAL),
+        "to a part of a step; only within bounds",
+        rules.decimal,
+        rules.step_of_first,
+        frozenset({1, 2}),
+        rules.countable,
     ),
     Function("sqrt", rules.number(), "below zero: NULL", rules.on(ranges.library(math.sqrt, Fraction(0)))),
     Function("ln", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log))),

@@ -34,8 +34,10 @@ _OPERATORS = token_set(
 _VALUES = _CLOSE | {TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
 _BEFORE_DISTINCT = {TokenType.SELECT, TokenType.L_PAREN, TokenType.IS, TokenType.NOT}
 _BEFORE_ALL = {TokenType.UNION, TokenType.GROUP_BY, TokenType.SELECT}
-#: Infix operators and separators. Minus is not one of them, because it may be a prefix.
-_INFIX = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, TokenType.NOT, TokenType.STAR}
+#: Infix operators and separators. A sign is not one of them, because it may be a prefix.
+_INFIX = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, TokenType.PLUS, TokenType.NOT}
+#: Operators that NOT may precede, as in x NOT LIKE 'a%'.
+_NEGATED = token_set("LIKE ILIKE BETWEEN IN")
 #: Tokens after which an operand or a clause starts.
 _STARTERS = (
     _OPERATORS
@@ -59,7 +61,7 @@ def tokenize(source: SourceText, dialect: Dialect) -> list[Token]:
         raise source.error(
             None, "HB501", "The text has an unterminated string or comment.", "Add the closing quote or */."
         ) from None
-    tokens = _plain_names(tokens)
+    tokens = _join_decimals(_plain_names(tokens))
     _check_tokens(source, tokens)
     _check_neighbors(source, tokens)
     return tokens
@@ -117,14 +119,51 @@ def _check_characters(source: SourceText) -> None:
 
 
 def _plain_names(tokens: list[Token]) -> list[Token]:
-    """Treat words such as percent or index as names, except in LIMIT 10 PERCENT."""
-    before = [None, *(token.token_type for token in tokens)]
-    return [
-        Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end)
-        if token.token_type in PLAIN_NAMES and last is not TokenType.NUMBER
-        else token
-        for token, last in zip(tokens, before, strict=False)
-    ]
+    """Treat words such as percent or index as names, except in LIMIT 10 PERCENT, and UNKNOWN after IS as NULL."""
+    kinds = [None, None, *(token.token_type for token in tokens)]
+    plain = list[Token]()
+    for token, earlier, last in zip(tokens, kinds, kinds[1:], strict=False):
+        kind = token.token_type
+        if kind is TokenType.UNKNOWN:
+            after_is = TokenType.IS in (last, earlier if last is TokenType.NOT else None)
+            kind = TokenType.NULL if after_is else TokenType.VAR
+        elif kind in PLAIN_NAMES and last is not TokenType.NUMBER:
+            kind = TokenType.VAR
+        plain.append(token if kind is token.token_type else _changed(token, kind, token.text))
+    return plain
+
+
+def _changed(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
+def _join_decimals(tokens: list[Token]) -> list[Token]:
+    """Read .06 as 0.06, where sqlglot reads a dot and a number. After a name or a value, a dot is something else."""
+    joined = list[Token]()
+    for token in tokens:
+        dot, before = (joined[-1], joined[-2:-1]) if joined else (token, [])
+        if (
+            token.token_type is TokenType.NUMBER
+            and dot.token_type is TokenType.DOT
+            and dot.end + 1 == token.start
+            and not (before and before[0].token_type in _NAMES | _VALUES)
+        ):
+            joined[-1] = Token(TokenType.NUMBER, f"0.{token.text}", token.line, token.col, dot.start, token.end)
+        else:
+            joined.append(token)
+    return joined
+
+
+def _operands(tokens: list[Token]) -> list[Token]:
+    """Return the tokens as the rules for neighbors see them: NOT LIKE is one operator, and a * for columns a value."""
+    seen = list[Token]()
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+        kind, last = token.token_type, seen[-1].token_type if seen else None
+        if kind is TokenType.NOT and after is not None and after.token_type in _NEGATED:
+            continue
+        star = kind is TokenType.STAR and (last in _STARTERS or last is TokenType.DOT)
+        seen.append(_changed(token, TokenType.NULL, token.text) if star else token)
+    return seen
 
 
 def _check_tokens(source: SourceText, tokens: list[Token]) -> None:
@@ -184,6 +223,7 @@ def _check_neighbors(source: SourceText, tokens: list[Token]) -> None:
     for index, token in enumerate(tokens):
         if token.token_type is TokenType.BETWEEN and not _has_and(tokens[index + 1 :]):
             raise source.error(token.start, "HB501", "BETWEEN has no matching AND.", "Write x BETWEEN low AND high.")
+    tokens = _operands(tokens)
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         kind = token.token_type
         first, last = (None if t is None else t.token_type for t in (before, after))
@@ -245,7 +285,7 @@ _SEQUENCES: tuple[tuple[str, str, str, Applies], ...] = (
         "HB501",
         "The operand after this operator is missing.",
         "Add it, or remove the operator.",
-        lambda a, b, c, _: b in _OPERATORS and not _is_star(a, b) and (c is None or c in _ENDERS),
+        lambda _, b, c, __: b in _OPERATORS and (c is None or c in _ENDERS),
     ),
     (
         "HB501",
@@ -287,8 +327,3 @@ _SEQUENCES: tuple[tuple[str, str, str, Applies], ...] = (
         ),
     ),
 )
-
-
-def _is_star(before: Neighbor, kind: TokenType) -> bool:
-    """Tell whether a star stands for columns, rather than for a product."""
-    return kind is TokenType.STAR and (before in _STARTERS or before is TokenType.DOT)

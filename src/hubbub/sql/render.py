@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
-from hubbub.sql import truncation
+from hubbub.sql import decimals, truncation
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, facts
@@ -262,7 +262,11 @@ def _inner(inner: UnitAggregate, dialect: Dialect) -> str:
             step = inner_step(inner)
             low, high = (dialect.number(end) for end in _inner_bounds(inner))
             on_grid = dialect.on_grid(dialect.between(value, low, high), step)
-            total = f"{dialect.as_double(f'sum({on_grid}){where}')} * {dialect.number(step)}"
+            count = dialect.as_double(f"sum({on_grid}){where}")
+            exact = Fraction(float(step)) == step
+            # a part of a decimal is no double: multiply by 1 and divide by 100, not by 0.01
+            factor = f"* {dialect.number(step if exact else step.numerator)}"
+            total = f"{count} {factor}" if exact else f"{count} {factor} / {dialect.number(step.denominator)}"
             if inner.function == "sum":
                 return total
             # clamp the mean to the bounds, because the quotient is rounded
@@ -279,9 +283,14 @@ def _inner_bounds(inner: UnitAggregate) -> tuple[Fraction, Fraction]:
 
 
 def inner_step(inner: UnitAggregate) -> Fraction:
-    """Return the power of two on whose multiples a sum inside a unit is exact; at least 1 for integers."""
+    """Return the step in which a sum inside a unit is exact: a part of a decimal, or a power of two, 1 for integers."""
     low, high = _inner_bounds(inner)
     size = max(abs(low), abs(high), Fraction(1))
+    declared = None if inner.argument is None else facts(inner.argument).step
+    if declared is not None and inner.argument is not None and inner.argument.kind is Kind.REAL:
+        count = decimals.parts(declared, size)
+        if count is not None:
+            return declared / count
     step = Fraction(2) ** (math.ceil(size).bit_length() - _INNER_BITS)
     whole = inner.argument is not None and inner.argument.kind is Kind.INTEGER
     return max(step, Fraction(1)) if whole else step

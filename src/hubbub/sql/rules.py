@@ -9,7 +9,7 @@ from datetime import date
 from fractions import Fraction
 
 from hubbub.core.schema import Kind
-from hubbub.sql import dates, ranges
+from hubbub.sql import dates, decimals, ranges
 from hubbub.sql.expressions import Expr, FunctionCall, Literal, facts
 from hubbub.sql.ranges import ANY, Range
 
@@ -18,6 +18,7 @@ Args = tuple[Expr, ...]
 KindRule = Callable[[Kinds], Kind | None]
 RangeRule = Callable[[Args], Range]
 StepRule = Callable[[Args], Fraction | None]
+ArgsRule = Callable[[Args], bool]
 
 BOOLEAN, INTEGER, REAL, TEXT, DATE, TIMESTAMP = Kind
 _NUMBERS = (INTEGER, REAL)
@@ -175,6 +176,11 @@ def fixed(low: int, high: int) -> RangeRule:
     return lambda _: Range(Fraction(low), Fraction(high))
 
 
+def any_arguments(_: Args) -> bool:
+    """Accept all arguments of the right kinds."""
+    return True
+
+
 def unknown(_: Args) -> Range:
     """Return an unknown range."""
     return ANY
@@ -232,6 +238,26 @@ def rounding(args: Args) -> Range:
     """Bound a rounding, which is monotone, by rounding the bounds as the engine does."""
     within = ranges.monotone(lambda end: Fraction(ranges.to_places(float(end), _places(args))))(range_of(args[0]))
     return within if all(end is None or abs(end) < _MAX_ROUNDED for end in (within.low, within.high)) else ANY
+
+
+def decimal_grid(args: Args) -> tuple[Fraction, int]:
+    """Return the step of a decimal and the number of parts that it is divided into."""
+    step, count = (arg.value if isinstance(arg, Literal) else None for arg in args[1:])
+    if not (isinstance(step, int | Fraction) and isinstance(count, int) and step > 0 and count > 0):
+        raise TypeError("expected a constant step and number of parts")
+    return Fraction(step), count
+
+
+def countable(args: Args) -> bool:
+    """Tell whether a number has bounds within which doubles can hold every part of a step."""
+    bounds = facts(args[0]).bounds
+    return bounds is not None and decimals.fits(*decimal_grid(args), decimals.size(bounds))
+
+
+def decimal(args: Args) -> Range:
+    """Bound a rounding to parts of a step, which is monotone."""
+    step, count = decimal_grid(args)
+    return ranges.monotone(lambda end: Fraction(decimals.snap(float(end), step, count)))(range_of(args[0]))
 
 
 def integer_quotient(args: Args) -> Range:
@@ -358,6 +384,9 @@ def is_integer(expr: Expr) -> bool:
         case "add" | "sub" | "mul" | "neg" | "abs" | "greatest" | "least" | "coalesce" | "to_real":
             # sums, differences and products of integral doubles are integral, even if they are rounded (beyond 2⁵³)
             return all(is_integer(arg) for arg in expr.args)
+        case "decimal":
+            step, count = decimal_grid(expr.args)
+            return step.denominator == count == 1
         case "case":
             return all(is_integer(value) for value in values_of_case(expr.args))
     return False

@@ -15,7 +15,7 @@ from typing import ClassVar, NewType
 
 from hubbub.core.schema import Column, Kind, Value
 from hubbub.errors import QueryError
-from hubbub.sql import dates
+from hubbub.sql import dates, decimals
 from hubbub.sql.expressions import Expr, FunctionCall, Literal
 
 #: Writes a call, given its bound form and the texts of its arguments.
@@ -144,8 +144,29 @@ class Dialect(ABC):
         elif bounds is None:
             return text
         else:
-            first, last = self.number(bounds.low), self.number(bounds.high)
+            grid = decimals.grid(column)
+            within = bounds if grid is None else decimals.within(bounds, *grid)
+            first, last = self.number(within.low), self.number(within.high)
         return self.between(text, first, last)
+
+    def rounded(self, text: str, column: Column) -> str:
+        """Round a clamped number to parts of its column's step."""
+        grid = decimals.grid(column)
+        return text if grid is None else self.decimal(text, *grid)
+
+    def decimal(self, text: str, step: Fraction, count: int) -> str:
+        """Round a bounded double to parts of a step, with the operations of `decimals.snap`."""
+        part = step / count
+        p, q = part.numerator, part.denominator
+        scaled = f"{text} * {self.number(q)}" if q > 1 else text
+        half = f"({scaled} + {self.number(Fraction(p, 2))})"
+        number = self.whole_floor(f"{half} / {self.number(p)}" if p > 1 else half)
+        product = f"{number} * {self.number(p)}" if p > 1 else number
+        return f"({product} / {self.number(q)})" if q > 1 else f"({product})"
+
+    def whole_floor(self, text: str) -> str:
+        """Round a double below 2⁴⁹ down to an integer."""
+        return f"floor({text})"
 
     def between(self, text: str, first: str, last: str) -> str:
         """Clamp a value to an interval; NULL stays NULL, and NaN counts as larger than any number."""

@@ -22,6 +22,7 @@ from hubbub.sql.dialects.base import (
     word,
 )
 from hubbub.sql.expressions import FunctionCall
+from hubbub.sql.rules import decimal_grid
 
 
 class DuckDBDialect(Dialect):
@@ -53,7 +54,8 @@ class DuckDBDialect(Dialect):
         if column.kind is Kind.INTEGER:
             return text
         nan = f"CASE WHEN {self.is_nan(double)} THEN NULL"
-        return f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
+        clean = f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
+        return self.rounded(clean, column)
 
     def owner(self, column: str, kind: Kind | None) -> Canonical:
         """Read text of any type (such as ENUM or UUID) as VARCHAR, which is compared byte by byte."""
@@ -169,6 +171,7 @@ DuckDBDialect.spellings = {
     "sign": _double("sign"),
     "trunc": function("trunc"),
     "round": _round,
+    "decimal": lambda call, a: DUCKDB.decimal(a[0], *decimal_grid(call.args)),
     "sqrt": guarded("sqrt", ">= 0"),
     "ln": guarded("ln", "> 0"),
     "log10": guarded("log10", "> 0"),

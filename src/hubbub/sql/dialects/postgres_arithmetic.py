@@ -161,7 +161,7 @@ def _intdiv(call: FunctionCall, a: list[str]) -> str:
 
 
 def _mod(call: FunctionCall, a: list[str]) -> str:
-    if call.kind is not Kind.INTEGER:
+    if not all(map(rules.is_integer, call.args)):
         raise SYNTAX.refusal("the remainder of numbers with a fraction is not supported")
     if max(_bounded(call, "a remainder")) > INTEGER:
         raise SYNTAX.refusal("the remainder of such large numbers is not supported")
@@ -248,6 +248,7 @@ ARITHMETIC: Mapping[str, Spelling] = {
     "sign": function("sign"),
     "trunc": function("trunc"),
     "round": _round,
+    "decimal": lambda call, a: SYNTAX.decimal(a[0], *rules.decimal_grid(call.args)),
     "sqrt": guarded("sqrt", ">= 0"),
     "ln": guarded("ln", "> 0"),
     "log10": guarded("log", "> 0"),

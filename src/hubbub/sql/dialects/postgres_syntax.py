@@ -75,7 +75,7 @@ class PostgresSyntax(Dialect):
                 return self.clamped(f"CAST({name} AS float8)", column.kind, column)
         if column.bounds is None:
             return f"nullif({name}, 'NaN'::float8)"
-        return self.clamped(f"nullif({name}, 'NaN'::float8)", column.kind, column)
+        return self.rounded(self.clamped(f"nullif({name}, 'NaN'::float8)", column.kind, column), column)
 
     def owner(self, column: str, kind: Kind | None) -> Canonical:
         """Compare texts byte by byte."""

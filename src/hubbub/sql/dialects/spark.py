@@ -28,6 +28,7 @@ from hubbub.sql.dialects.base import (
 )
 from hubbub.sql.dialects.case import BLANKS, simple_case
 from hubbub.sql.expressions import FunctionCall, facts
+from hubbub.sql.rules import decimal_grid
 
 #: Sums of 2⁴⁰ rows fit into 64 bits where a row adds fewer than 2²², and in two parts where it adds fewer than 2⁴⁴.
 _PART = 22
@@ -96,7 +97,12 @@ class SparkDialect(Dialect):
         if column.kind is Kind.INTEGER:
             return text
         nan = f"CASE WHEN {self.is_nan(double)} THEN NULL"
-        return f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
+        clean = f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
+        return self.rounded(clean, column)
+
+    def whole_floor(self, text: str) -> str:
+        """Convert the 64 bits that floor() returns."""
+        return f"CAST(floor({text}) AS DOUBLE)"
 
     def position(self, values: Sequence[str], column: str) -> str:
         """Search an array; array_position returns 0 for a missing value, and NULL for NULL."""
@@ -349,6 +355,7 @@ SparkDialect.spellings = {
     "trunc": lambda _, a: _trunc(a[0]),
     "sign": function("sign"),
     "round": _round,
+    "decimal": lambda call, a: SPARK.decimal(a[0], *decimal_grid(call.args)),
     "sqrt": guarded("sqrt", ">= 0"),
     "ln": guarded("ln", "> 0"),
     "log10": guarded("log10", "> 0"),
