@@ -3,7 +3,6 @@
 import math
 import random
 from fractions import Fraction
-from itertools import product
 
 import duckdb
 import numpy as np
@@ -14,7 +13,6 @@ from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.errors import QueryError
 from hubbub.noise.source import system
 from hubbub.sql.aggregates.formula import power_of_two
-from hubbub.sql.aggregates.order_statistics import CountScore, ExtremeScore, QuantileScore, ScoreFunction
 from hubbub.sql.expressions import Col, Facts, FunctionCall, Literal
 from hubbub.sql.finish import finish
 from hubbub.sql.plan import plan
@@ -147,53 +145,6 @@ def test_an_empty_group_gets_an_answer_that_claims_nothing(engine: duckdb.DuckDB
     assert -50 <= average <= 200
     assert count >= 0
     assert answer.intervals[0][1] == (-50.0, 200.0)
-
-
-AIMS: dict[str, ScoreFunction] = {
-    "median": QuantileScore(Fraction(1, 2)),
-    "third": QuantileScore(Fraction(1, 3)),
-    "low end": QuantileScore(Fraction(9, 10), -3),
-    "high end": QuantileScore(Fraction(1, 4), 2),
-    "least": QuantileScore(Fraction(0)),
-    "max": ExtremeScore(largest=True, depth=1),
-    "max with depth": ExtremeScore(largest=True, depth=3),
-    "min": ExtremeScore(largest=False, depth=2),
-    "mode": CountScore(),
-}
-
-
-@pytest.mark.parametrize("name", AIMS)
-def test_scores_move_by_no_more_than_their_sensitivity(name: str) -> None:
-    aim = AIMS[name]
-    moved: set[int] = set()
-    for counts in product(range(4), repeat=4):
-        before = aim.scores(np.array(counts, dtype=np.int64))
-        for place in range(4):
-            after = list(counts)
-            after[place] += 1
-            change = aim.scores(np.array(after, dtype=np.int64)) - before
-            moved |= set(change.tolist())
-            if isinstance(aim, CountScore):
-                assert (change >= 0).all()
-    assert max(abs(each) for each in moved) == aim.sensitivity
-
-
-def test_a_target_has_no_loss_exactly_at_quantiles() -> None:
-    for counts in product(range(3), repeat=4):
-        n = sum(counts)
-        scores = QuantileScore(Fraction(1, 3)).scores(np.array(counts, dtype=np.int64))
-        for place in range(4):
-            below, above = sum(counts[:place]), sum(counts[place + 1 :])
-            assert (scores[place] == 0) == (3 * below <= n and 3 * above <= 2 * n)
-
-
-def test_an_extreme_of_depth_one_is_the_extreme() -> None:
-    for counts in product(range(3), repeat=4):
-        for largest in (True, False):
-            scores = ExtremeScore(largest=largest, depth=1).scores(np.array(counts, dtype=np.int64))
-            if any(counts):
-                ends = [place for place, count in enumerate(counts) if count]
-                assert np.flatnonzero(scores == 0).tolist() == [max(ends) if largest else min(ends)]
 
 
 def test_power_of_two_is_the_least_above() -> None:

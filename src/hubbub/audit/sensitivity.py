@@ -46,13 +46,12 @@ def excess(plan: Plan, one: Exact, two: Exact, *, units: int = 1) -> list[str]:
             problems.append(f"{noised.measure}: changed by {moved}; stated sensitivity {stated}.")
     for each in plan.choices:
         a, b = one[1][each.histogram], two[1][each.histogram]
-        for pick in each.selections:
-            far = np.abs(pick.score.scores(a) - pick.score.scores(b)).max(axis=1)
-            # under replace a cell may change by more than one unit's share only if fewer cells change
-            allowed = units * pick.mechanism.sensitivity
-            cost = far.sum() / allowed
-            if far.max(initial=0) > allowed or cost > each.times:
-                problems.append(f"{each.choice.name}: scores changed by {far}; stated {allowed} in {each.times} cells.")
+        far = np.abs(each.score.scores(a) - each.score.scores(b)).max(axis=1)
+        # under replace a cell may change by more than one unit's share only if fewer cells change
+        allowed = units * each.mechanism.sensitivity
+        cost = far.sum() / allowed
+        if far.max(initial=0) > allowed or cost > each.times:
+            problems.append(f"{each.choice.name}: scores changed by {far}; stated {allowed} in {each.times} cells.")
     return problems
 
 

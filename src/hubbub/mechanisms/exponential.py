@@ -12,7 +12,7 @@ from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import Interval, exp, total
 from hubbub.core.loss import BoundedRange
 from hubbub.mechanisms.selection import Scores, Selection
-from hubbub.noise.choice import choose
+from hubbub.noise.choice import choose, choose_each
 from hubbub.noise.source import RandomSource
 
 
@@ -44,6 +44,10 @@ class Exponential(Selection):
     def sample(self, value: Scores, source: RandomSource) -> int:
         """Choose the position of a candidate from an int64 array of scores."""
         return choose(scores=self.scores(value), rate=self.rate, source=source)
+
+    def sample_each(self, value: Scores, source: RandomSource) -> Scores:
+        """Choose a position for each row of scores."""
+        return choose_each(scores=self.rows(value), rate=self.rate, source=source)
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
         """List the probability of each position."""

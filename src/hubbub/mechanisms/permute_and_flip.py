@@ -16,7 +16,7 @@ from hubbub.core.loss import Pure
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.noise.bernoulli import bernoulli_exp_each
 from hubbub.noise.source import RandomSource
-from hubbub.noise.uniform import uniform_below
+from hubbub.noise.uniform import uniform_below_each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +48,17 @@ class PermuteAndFlip(Selection):
 
     def sample(self, value: Scores, source: RandomSource) -> int:
         """Choose the position of a candidate from an int64 array of scores."""
-        scores = self.scores(value)
+        return int(self.sample_each(self.scores(value)[np.newaxis], source)[0])
+
+    def sample_each(self, value: Scores, source: RandomSource) -> Scores:
+        """Choose a position for each row of scores, by the same work whatever the scores are."""
+        scores = self.rows(value)
         # the first head in random order is uniform among the heads; the best candidate's coin always shows heads
-        heads = np.flatnonzero(bernoulli_exp_each(rate=self.rate, gaps=scores.max() - scores, source=source))
-        return int(heads[uniform_below(bound=len(heads), count=1, source=source)[0]])
+        gaps = scores.max(axis=1, keepdims=True) - scores
+        heads = bernoulli_exp_each(rate=self.rate, gaps=gaps.ravel(), source=source).reshape(gaps.shape)
+        ranks = np.cumsum(heads, axis=1)
+        chosen = uniform_below_each(bounds=ranks[:, -1], source=source)
+        return np.argmax(ranks > chosen[:, np.newaxis], axis=1).astype(np.int64)
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
         """List the probability of each position: q_i·E[1/(1+B)], B the number of heads among the others."""

@@ -82,6 +82,16 @@ class Selection:
             )
         return np.clip(value, -SCORE_LIMIT, SCORE_LIMIT)
 
+    def rows(self, value: Scores) -> Scores:
+        """Validate rows of scores, as `scores` does one row."""
+        if value.ndim != 2 or value.shape[1] != self.candidates or value.dtype != np.int64:
+            raise MechanismError(
+                "HB612",
+                f"The scores are not int64 rows of {self.candidates} values.",
+                "Pass one score per candidate.",
+            )
+        return np.clip(value, -SCORE_LIMIT, SCORE_LIMIT)
+
     def listed(self, value: Sequence[int]) -> list[int]:
         """Validate a short list of scores whose distribution is listed."""
         return [int(score) for score in self.scores(np.array(value, dtype=np.int64))]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from hubbub.core.reals import Enclosure
 from hubbub.errors import ParameterError
 from hubbub.noise.comparison import Fixed, below, exp_minus, fixed, locate
-from hubbub.noise.source import RandomSource
+from hubbub.noise.source import RandomSource, Words
 from hubbub.noise.weights import Doubles, Gaps, powers
 
-#: Error bound of the doubles in `_left`, in units of 2⁻⁵³; its docstring proves 60.
+#: Error bound of the doubles in `_right`, in units of 2⁻⁵³; its docstring proves 60.
 BAND = 256.0
 _LIGHT = 2.0**-256  # subtrees lighter than this are decided by enclosures, not by doubles
 
@@ -31,52 +31,60 @@ def choose(*, scores: NDArray[np.int64], rate: Fraction, source: RandomSource) -
     Tested   tests/noise/test_choice.py::test_probabilities_are_the_softmax_at_50_digits
              tests/noise/test_choice.py::test_an_error_of_the_doubles_within_the_band_changes_no_choice
     """
+    return int(choose_each(scores=scores[np.newaxis], rate=rate, source=source)[0])
+
+
+def choose_each(*, scores: NDArray[np.int64], rate: Fraction, source: RandomSource) -> NDArray[np.int64]:
+    """Choose one candidate in each row of a matrix of scores, as `choose` does for one row."""
     powers_of = powers(rate).of
-    if not (scores.size and scores.dtype == np.int64):
+    if not (scores.ndim == 2 and scores.size and scores.dtype == np.int64):
         raise ParameterError(
             "HB103", "The scores are empty or not int64.", "Pass an int64 array with at least one score."
         )
     # modulo 2^64, where the difference of two int64 always fits
-    gaps = scores.max().astype(np.uint64) - scores.astype(np.uint64)
-    levels = [powers_of(gaps)]
-    while len(levels[-1]) > 1:
+    gaps = scores.max(axis=1, keepdims=True).astype(np.uint64) - scores.astype(np.uint64)
+    levels = [powers_of(gaps.ravel()).reshape(gaps.shape)]
+    while levels[-1].shape[1] > 1:
         children = levels[-1]
-        pairs = children[: len(children) & ~1]
-        level = pairs[::2] + pairs[1::2]
-        levels.append(np.append(level, children[-1]) if len(children) & 1 else level)
-    words = source.words(len(levels) - 1)
-    node = 0
+        pairs = children[:, : children.shape[1] & ~1]
+        level = pairs[:, ::2] + pairs[:, 1::2]
+        levels.append(np.hstack([level, children[:, -1:]]) if children.shape[1] & 1 else level)
+    words = source.words(len(gaps) * (len(levels) - 1)).reshape(len(gaps), len(levels) - 1)
+    rows, node = np.arange(len(gaps)), np.zeros(len(gaps), dtype=np.int64)
     for depth in range(len(levels) - 2, -1, -1):
         node *= 2
-        if node + 1 < len(levels[depth]):
-            node += not _left(levels[depth], depth, node, gaps, rate, int(words[depth]), source)
+        node += _right(levels[depth], depth, rows, node, gaps, rate, words[:, depth], source)
     return node
 
 
-def _left(
+def _right(
     level: Doubles,
     depth: int,
-    node: int,
+    rows: NDArray[np.int64],
+    node: NDArray[np.int64],
     gaps: Gaps,
     rate: Fraction,
-    word: int,
+    words: Words,
     source: RandomSource,
-) -> bool:
-    """Toss the coin of one node.
+) -> NDArray[np.bool_]:
+    """Toss the coin of one node in each row; true means right.
 
     Proof of the error, with u = 2⁻⁵². A leaf is within 2⁻⁴⁸ = 16u, and each of at most 32 levels of sums adds u, so L
     and R are within 48u, and p = L/(L + R) within p(1 − p)·96u ≤ 24u; the sum and the quotient add 2u·p. Clipped leaves
     weigh less than 2³²·2⁻³⁶⁹ together, nothing beside 2⁻²⁵⁶. In units of 2⁻⁵³ this is below 53; the word's leading 53
     bits and the subtraction add 2.
     """
-    left, right = float(level[node]), float(level[node + 1])
-    if left + right > _LIGHT:
-        difference = left / (left + right) * 2.0**53 - (word >> 11)
-        if abs(difference) > BAND:
-            return difference > 0
-    middle = (node + 1) << depth
-    leaves = gaps[node << depth : middle], gaps[middle : (node + 2) << depth]
-    return below(_share(*leaves, rate), word, source)
+    paired = node + 1 < level.shape[1]
+    left, right = level[rows, node], level[rows, np.minimum(node + 1, level.shape[1] - 1)]
+    with np.errstate(invalid="ignore"):
+        difference = left / (left + right) * 2.0**53 - (words >> np.uint64(11)).astype(np.float64)
+    turned: NDArray[np.bool_] = paired & (difference <= 0)
+    undecided = paired & ~((left + right > _LIGHT) & (np.abs(difference) > BAND))
+    for row in np.flatnonzero(undecided):
+        start, middle, end = (int(node[row] + step) << depth for step in (0, 1, 2))
+        share = _share(gaps[row, start:middle], gaps[row, middle:end], rate)
+        turned[row] = not below(share, int(words[row]), source)
+    return turned
 
 
 def _share(left: Gaps, right: Gaps, rate: Fraction) -> Callable[[int], Fixed]:

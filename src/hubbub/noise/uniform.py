@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import numbers
+from hubbub.errors import ParameterError
 from hubbub.noise.source import RandomSource
 
 _SPARE = 8  # trials beyond the expected number, so that one round is nearly always enough
@@ -29,6 +30,22 @@ def uniform_below(*, bound: int, count: int, source: RandomSource) -> NDArray[np
         samples[done : done + len(values)] = values.astype(np.int64)
         done += len(values)
     return samples
+
+
+def uniform_below_each(*, bounds: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
+    """Sample one integer for each bound, uniform on 0, …, bound − 1, by rejection as in `uniform_below`.
+
+    Tested   tests/noise/test_uniform.py::test_each_bound_keeps_a_whole_number_of_periods
+    """
+    if not (bounds.dtype == np.int64 and (bounds >= 1).all()):
+        raise ParameterError("HB103", "The bounds are not positive int64 values.", "Pass bounds of 1 or more.")
+    periods = bounds.astype(np.uint64)
+    # 2⁶⁴ mod bound, in arithmetic modulo 2⁶⁴: the words of the last, incomplete period are rejected
+    last = ~((np.uint64(0) - periods) % periods)
+    words = source.words(len(bounds)).copy()
+    while (rejected := words > last).any():
+        words[rejected] = source.words(int(rejected.sum()))
+    return (words % periods).astype(np.int64)
 
 
 def permutation(*, size: int, source: RandomSource) -> NDArray[np.int64]:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.noise.source import RandomSource
 from hubbub.sql import partition_selection, postprocess
 from hubbub.sql.aggregates.formula import Floats
-from hubbub.sql.allocation import deviations_at_level, selection_count
+from hubbub.sql.allocation import deviations_at_level
 from hubbub.sql.estimates import CellKeys, ColumnEstimate, Integers, choice, estimate, expression
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import DiscoveredCells, domains_of
@@ -25,6 +24,8 @@ Tables = Mapping[str, Mapping[str, NDArray[Any]]]
 
 #: Number of groups whose histograms are in memory at once.
 _BATCH = 1024
+#: Number of scores that are in memory at once.
+_SCORES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,6 @@ def exact_results(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tup
                 np.add.at(measures[target], at, values)
             else:
                 np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), values)
-    for target, histogram in plan.derived.items():
-        measures[target] = histograms[histogram].sum(axis=1)
     return tuple(measures), tuple(histograms)
 
 
@@ -92,38 +91,40 @@ def finish(plan: Plan, tables: Tables, source: RandomSource, *, raw: bool = Fals
         return _with_selected_groups(plan, plan.threshold, tables, source, raw=raw)
     measures, histograms = exact_results(plan, tables)
     noisy = [noised.mechanism.sample(vector, source) for noised, vector in zip(plan.measures, measures, strict=True)]
-    positions = [_select(each, histograms[each.histogram], source) for each in plan.choices]
-    return present(plan, declared_keys(plan), noisy, positions, raw=raw)
+    outcomes = [_select(each, histograms[each.histogram], source) for each in plan.choices]
+    return present(plan, declared_keys(plan), noisy, outcomes, raw=raw)
 
 
-def _select(each: CellSelections, histogram: Integers, source: RandomSource) -> list[Integers]:
-    """Make the selections of one choice in every cell."""
-    return [
-        np.array(
-            [selection.mechanism.sample(scores, source) for scores in selection.score.scores(histogram)], dtype=np.int64
-        )
-        for selection in each.selections
+def _select(each: CellSelections, histogram: Integers, source: RandomSource) -> Integers:
+    """Make one selection in every cell, in batches of cells."""
+    size = max(1, _SCORES // each.mechanism.candidates)
+    parts = [
+        each.mechanism.sample_each(each.score.scores(histogram[start : start + size]), source)
+        for start in range(0, len(histogram), size)
     ]
+    return np.concatenate([np.array([], dtype=np.int64), *parts])
 
 
 def _with_selected_groups(
-    plan: Plan, rule: PartitionSelection, tables: Tables, source: RandomSource, *, raw: bool
+    plan: Plan, rule: partition_selection.Rule, tables: Tables, source: RandomSource, *, raw: bool
 ) -> Answer:
     """Select the groups first. They are public from then on, and everything else is computed for them."""
     (cells,) = plan.groups
     if not isinstance(cells, DiscoveredCells):
         raise AssertionError("groups are selected only if they are not declared")
-    units = plan.place(partition_selection.UNITS)
-    first = next(each for each in plan.statements if units in each.targets)
-    shown = partition_selection.sample(cells, rule, tables[first.name], f"m{first.targets.index(units)}", source)
-    noisy: dict[int, Integers] = {units: shown.units}
+    keys = plan.keys
+    if keys is None:
+        raise AssertionError("groups are selected by a measure")
+    first = next(each for each in plan.statements if keys in each.targets)
+    shown = partition_selection.sample(cells, rule, tables[first.name], f"m{first.targets.index(keys)}", source)
+    noisy: dict[int, Integers] = {keys: shown.counts}
     for statement in plan.statements:
         table = tables[statement.name]
         if statement.fills == "histogram":
             continue
         at = None if statement is first else shown.places(cells, table)
         for column, target in enumerate(statement.targets):
-            if target == units:
+            if target == keys:
                 continue
             vector = np.asarray(table[f"m{column}"], dtype=np.int64)
             if at is None:
@@ -132,14 +133,14 @@ def _with_selected_groups(
                 exact = np.zeros(shown.size, dtype=np.int64)
                 np.add.at(exact, at[at >= 0], vector[at >= 0])
             noisy[target] = plan.measures[target].mechanism.sample(exact, source)
-    positions = [_select_in_batches(plan, each, cells, shown, tables, source) for each in plan.choices]
+    outcomes = [_select_in_batches(plan, each, cells, shown, tables, source) for each in plan.choices]
     named = {
         key.name: partition_selection.shown_key(column, key.expr.kind)
         for key, column in zip(cells.keys, shown.columns, strict=True)
     }
     typed = {key.name: (named[key.name], key.expr.kind) for key in cells.keys}
     sums = [noisy[place] for place in range(len(plan.measures))]
-    return present(plan, CellKeys(shown.size, named, typed), sums, positions, raw=raw)
+    return present(plan, CellKeys(shown.size, named, typed), sums, outcomes, raw=raw)
 
 
 def _select_in_batches(
@@ -149,21 +150,20 @@ def _select_in_batches(
     shown: partition_selection.ReleasedGroups,
     tables: Tables,
     source: RandomSource,
-) -> list[Integers]:
-    """Make the selections of one choice in every group that is shown, in batches."""
+) -> Integers:
+    """Make the selection of one choice in every group that is shown, in batches."""
     statement = next(s for s in plan.statements if s.fills == "histogram" and s.targets == (each.histogram,))
     table = tables[statement.name]
     at = shown.places(cells, table)
     bucket, counts = (np.asarray(table[name], dtype=np.int64) for name in ("bucket", "m0"))
-    parts: list[list[Integers]] = [[np.array([], dtype=np.int64)] for _ in each.selections]
+    parts = [np.array([], dtype=np.int64)]
     for start in range(0, shown.size, _BATCH):
         size = min(_BATCH, shown.size - start)
         batch = (at >= start) & (at < start + size)
         histogram = np.zeros((size, plan.histograms[each.histogram].count), dtype=np.int64)
         np.add.at(histogram, (at[batch] - start, bucket[batch]), counts[batch])
-        for part, selected in zip(parts, _select(each, histogram, source), strict=True):
-            part.append(selected)
-    return [np.concatenate(part) for part in parts]
+        parts.append(_select(each, histogram, source))
+    return np.concatenate(parts)
 
 
 def _top_keys(plan: Plan, positions: Integers) -> Answer:
@@ -175,14 +175,13 @@ def _top_keys(plan: Plan, positions: Integers) -> Answer:
 
 
 def present(
-    plan: Plan, keys: CellKeys, noisy: Sequence[Integers], selected: Sequence[Sequence[Integers]], *, raw: bool
+    plan: Plan, keys: CellKeys, noisy: Sequence[Integers], selected: Sequence[Integers], *, raw: bool
 ) -> Answer:
     """Compute the result from the noisy integers and the selections alone."""
     sums = [each.astype(np.float64) for each in noisy]
     estimates = {name: estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
     estimates |= {
-        each.choice.name: choice(plan, each, positions, sums)
-        for each, positions in zip(plan.choices, selected, strict=True)
+        each.choice.name: choice(each, outcomes) for each, outcomes in zip(plan.choices, selected, strict=True)
     }
     shown = _arrange(plan, keys, estimates)
     columns: list[ColumnEstimate] = []
@@ -217,7 +216,6 @@ def _arrange(plan: Plan, keys: CellKeys, estimates: Mapping[str, ColumnEstimate]
 def _ratio(plan: Plan, size: int, sums: Sequence[Floats]) -> Floats:
     """Return the ± of the first count divided by 1.96·√n, the sampling error of a count of that size."""
     counts = [formula.measures[formula.count] for formula in plan.formulas.values() if formula.count is not None]
-    counts += [selection_count(each.choice) for each in plan.choices]
     if not counts:
         return np.full(size, np.nan)
     place = plan.place(counts[0])

@@ -16,13 +16,12 @@ from hubbub.core.unit import Relation
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.aggregates.order_statistics import Choice, ScoreFunction
+from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.sql.aggregates.order_statistics import Choice
+from hubbub.sql.aggregates.scores import ScoreFunction
 from hubbub.sql.measures import Measure, Sensitivity, UnitContribution
 
 Noise = Literal["laplace", "gaussian"]
-
-#: The share of a quantile's budget for its estimate; the two ends of its interval get the rest.
-ESTIMATE = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
@@ -63,30 +62,23 @@ def calibrate_noise(kind: Noise, moved: Sensitivity, portion: Fraction) -> Lapla
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredSelection:
-    """One selection, made in every cell: the score function and the mechanism."""
-
-    score: ScoreFunction
-    mechanism: Exponential
-
-
-@dataclass(frozen=True, slots=True)
 class CellSelections:
-    """The selections of one choice in every cell: the estimate and, if wanted, the two ends of its interval.
+    """The selection of one choice in every cell.
 
-    `times` is the number of cells that one unit can touch over all grouping sets. Each selection is charged that often.
+    `times` is the number of cells that one unit can touch over all grouping sets. The selection is charged that often.
     """
 
     choice: Choice
     histogram: int
     portion: Fraction
     times: int
-    selections: tuple[ScoredSelection, ...]
+    score: ScoreFunction
+    mechanism: PermuteAndFlip | Exponential
 
     @property
     def events(self) -> tuple[tuple[Event, int], ...]:
         """The events to charge, with their multiplicities."""
-        return tuple((selection.mechanism.event, self.times) for selection in self.selections)
+        return ((self.mechanism.event, self.times),)
 
 
 def calibrate_selections(
@@ -99,7 +91,7 @@ def calibrate_selections(
     relation: Relation,
     intervals: bool,
 ) -> CellSelections:
-    """Calibrate the selections of a choice.
+    """Calibrate the selection of a choice.
 
     Theorem (Selections in bounded cells). Let a unit reach at most G cells over all grouping sets, with at most r rows
     in each, and let a row move each score of its cell by at most s. With one selection in every cell, the loss of all
@@ -109,32 +101,33 @@ def calibrate_selections(
              side where k are shared. In pure losses two cells that move by rs cost as much as one that moves by 2rs; in
              squares, which bounded range is made of, they cost less. So the worst case is G cells that move by 2rs.
     Assumes  scores of a cell depend on its rows alone. Scores that are counts move one way under add/remove.
-    Charges  G times the event of one selection, for the estimate and for each end of the interval.
-    Tested   tests/sql/test_aggregates.py::test_scores_move_by_no_more_than_their_sensitivity
+    Charges  G times the event of one selection. An interval is selected with its estimate and costs nothing more.
+    Tested   tests/sql/test_scores.py::test_scores_move_by_no_more_than_their_sensitivity
     """
-    aggregate = choice.aggregate
     times = sum(contribution.touched for contribution in contributions)
     rows = max(contribution.rows for contribution in contributions)
-    with_ends = intervals and aggregate.has_interval
-    parts = [ESTIMATE, (1 - ESTIMATE) / 2, (1 - ESTIMATE) / 2] if with_ends else [Fraction(1)]
+    loss = portion / times if kind == "laplace" else reals.sqrt(8 * portion / times)[0]
+    score, mechanism = calibrate_selection(
+        choice, kind=kind, loss=loss, rows=rows, relation=relation, interval=intervals
+    )
+    return CellSelections(choice, histogram, portion, times, score, mechanism)
+
+
+def calibrate_selection(
+    choice: Choice, *, kind: Noise, loss: Fraction, rows: int, relation: Relation, interval: bool
+) -> tuple[ScoreFunction, PermuteAndFlip | Exponential]:
+    """Calibrate one selection to a pure loss, if one unit has at most this many rows in the cell.
+
+    Permute-and-flip is more accurate at the same pure loss. The exponential mechanism has bounded range, so that its
+    pure loss may be twice as large where ρ is spent.
+    """
+    aggregate = choice.aggregate
     moved = aggregate.row_sensitivity(choice) * rows * relation.units_changed
     one_way = aggregate.monotone and relation is Relation.ADD_REMOVE
-    mechanisms = [
-        Exponential(
-            candidates=choice.candidates.count,
-            sensitivity=moved,
-            monotone=one_way,
-            rate=_rate(kind, portion * part, times, moved * (1 if one_way else 2)),
-        )
-        for part in parts
-    ]
-    scores = aggregate.scores(choice, [mechanism.rate for mechanism in mechanisms])
-    selections = tuple(ScoredSelection(score, mechanism) for score, mechanism in zip(scores, mechanisms, strict=True))
-    return CellSelections(choice, histogram, portion, times, selections)
-
-
-def _rate(kind: Noise, portion: Fraction, times: int, moved: int) -> Fraction:
-    """Return the rate at which `times` selections cost the portion: ε = times·e or ρ = times·e²/8, e = rate·moved."""
-    loss = portion / times if kind == "laplace" else reals.sqrt(8 * portion / times)[0]
     # round down to a decimal, so that the total loss is exact and at most the portion
-    return min(reals.floor_to(loss, numbers.MAX_PLACES) / moved, 1 / numbers.SCALE_MIN)
+    rate = reals.floor_to(loss, numbers.MAX_PLACES) / (moved * (1 if one_way else 2))
+    rate = min(rate, 1 / numbers.SCALE_MIN)
+    score = aggregate.score(choice, rate, interval=interval)
+    rule = PermuteAndFlip if kind == "laplace" else Exponential
+    outcomes = score.outcomes(choice.candidates.count)
+    return score, rule(candidates=outcomes, sensitivity=moved, monotone=one_way, rate=rate)

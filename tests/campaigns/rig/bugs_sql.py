@@ -56,7 +56,7 @@ def adding_only() -> None:
 
 @bug("the declared relation is lost in the plan", "replay", "receipt")
 def relation_lost() -> None:
-    wrap_function(plan._privacy_terms, lambda of, *given: (Relation.ADD_REMOVE, of(*given)[1]))
+    wrap_function(plan.privacy_terms, lambda of, *given: (Relation.ADD_REMOVE, of(*given)[1]))
 
 
 @bug("the groups of a unit are forgotten in the sensitivity", "replay", "receipt")
@@ -90,11 +90,7 @@ def one_grouping_set() -> None:
 def quantile_half() -> None:
     def around(of: Any, *given: Any, **named: Any) -> Any:
         made = of(*given, **named)
-        picks = tuple(
-            replace(p, mechanism=replace(p.mechanism, sensitivity=max(1, p.mechanism.sensitivity // 2)))
-            for p in made.selections
-        )
-        return replace(made, selections=picks)
+        return replace(made, mechanism=replace(made.mechanism, sensitivity=max(1, made.mechanism.sensitivity // 2)))
 
     wrap_function(noised.calibrate_selections, around)
 
@@ -229,11 +225,8 @@ def candidates_from_data() -> None:
         occurs = np.flatnonzero(histogram.sum(axis=0))
         if len(occurs) in (0, histogram.shape[1]):
             return of(each, histogram, source)
-        found = []
-        for pick in each.selections:
-            own = replace(pick.mechanism, candidates=len(occurs))
-            found.append(np.array([occurs[own.sample(s[occurs], source)] for s in pick.score.scores(histogram)]))
-        return found
+        own = replace(each.mechanism, candidates=len(occurs))
+        return occurs[own.sample_each(each.score.scores(histogram)[:, occurs], source)]
 
     wrap_function(finish._select, around)
 

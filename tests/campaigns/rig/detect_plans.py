@@ -266,10 +266,9 @@ def _picked(known: dict[str, Table], times: int) -> Iterator[str]:
         for each in made.statements
     }
     chosen = made.choices[0]
-    pick = chosen.selections[0]
-    scores = pick.score.scores(exact_results(made, found)[1][0])[0]
+    scores = chosen.score.scores(exact_results(made, found)[1][0])[0]
     distribution: Any = {
-        y: float(low + high) / 2 for y, (low, high) in pick.mechanism.distribution(scores.tolist()).mass.items()
+        y: float(low + high) / 2 for y, (low, high) in chosen.mechanism.distribution(scores.tolist()).mass.items()
     }
     shown = {value: place for place, value in enumerate(made.histograms[0].shown().tolist())}
     seen: Any = [shown[float(finish(made, found, system(), raw=True).values[0][0])] for _ in range(times)]

@@ -26,13 +26,13 @@ from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import SCALE_MIN, brief
 from hubbub.core.schema import Value
 from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql.aggregates.order_statistics import ExtremeScore
+from hubbub.sql.aggregates.scores import ExtremeScore
 from hubbub.sql.bind import bind
 from hubbub.sql.keys import DiscoveredCells
-from hubbub.sql.noise import ScoredSelection
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
 
@@ -150,13 +150,8 @@ def quiet(made: Plan) -> Plan:
     choices = tuple(
         replace(
             each,
-            selections=tuple(
-                ScoredSelection(
-                    replace(pick.score, depth=1) if isinstance(pick.score, ExtremeScore) else pick.score,
-                    _best(pick.mechanism),
-                )
-                for pick in each.selections
-            ),
+            score=replace(each.score, depth=1) if isinstance(each.score, ExtremeScore) else each.score,
+            mechanism=_best(each.mechanism),
         )
         for each in made.choices
     )
@@ -169,5 +164,5 @@ def quiet(made: Plan) -> Plan:
     return replace(made, measures=measures, choices=choices, threshold=rule, top=top)
 
 
-def _best(one: Exponential) -> Exponential:
+def _best(one: Exponential | PermuteAndFlip) -> Exponential:
     return Exponential(candidates=one.candidates, sensitivity=1, monotone=one.monotone, rate=1 / SCALE_MIN)
