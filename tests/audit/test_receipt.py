@@ -20,6 +20,7 @@ from hubbub.curator.session import open_session
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
+from hubbub.mechanisms.weighted_selection import WeightedSelection
 
 YAML = """
 version: 1
@@ -96,7 +97,7 @@ def test_honest_receipts_are_sound_and_cost_no_more_than_was_charged(papers: Pap
         assert "charged: 2" in found.loss
         kinds |= {draw["kind"] for draw in document["receipt"]["draws"]}
         assert check_receipt(document["receipt"]).sound, "a receipt alone is enough"
-    assert kinds == {"sum", "selection", "threshold", "top"}
+    assert kinds == {"sum", "selection", "threshold", "weights", "top"}
 
 
 def _less(text: str, by: Fraction = Fraction(1, 2)) -> str:
@@ -255,3 +256,26 @@ def test_the_checkers_own_tail_is_the_mechanisms_slip(keys: int, noise: Laplace 
         draw["noise"] = {**to_facts(rule.event), **wrong}
         with pytest.raises(receipts._ReceiptError):
             receipts._threshold(draw, [(None, keys, 1)], "add_remove")
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize(("keys", "rho"), [(2, "0.5"), (60, "0.01"), (256, "0.3")])
+def test_the_checker_derives_the_slips_of_weights(keys: int, rho: str, relation: Relation) -> None:
+    """Two derivations of one δ, block by block and key by key: about what is stated, and at least 7/8 of it."""
+    rule = WeightedSelection.from_rho(keys=keys, weight=5040, relation=relation, rho=rho, delta="1e-6")
+    facts = {"keys": keys, "weight": 5040, "threshold": rule.threshold, "noise": to_facts(rule.event)}
+    loss, events = receipts._weights({"what": "weights", **facts}, [(None, 1, 1)], relation.value)
+    assert rule.delta * Fraction(7, 8) <= loss.delta <= rule.delta * Fraction(10_001, 10_000)
+    assert loss.rho == Fraction(rho)
+    assert events == [(receipts._facts(to_facts(rule.event)), 1)]
+    noise = {**to_facts(rule.noise.event), "sensitivity_squared": rule.noise.sensitivity_squared - 1}
+    wrongs: list[dict[str, Any]] = [
+        {"keys": keys + 1},
+        {"weight": 5041},
+        {"threshold": rule.threshold + 1},
+        {"noise": {**to_facts(rule.event), "noise": noise}},
+        {"threshold": 5000},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(receipts._ReceiptError):
+            receipts._weights({"what": "weights", **facts, **wrong}, [(None, 1, 1)], relation.value)

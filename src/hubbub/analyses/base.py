@@ -42,14 +42,16 @@ def needs_bounds(name: str) -> QueryError:
     )
 
 
-def _with_bounds(table: Table, groups: int | None, rows: int) -> Table:
-    """Replace bounds that are left to be found by those of an analysis."""
+def _with_bounds(table: Table, groups: int | None, rows: int | None) -> Table:
+    """Replace bounds that are left to be found: those of units by those of an analysis, those of columns by none."""
+    if any(column.auto for column in table.columns):
+        columns = tuple(replace(each, bounds=None, auto=False) if each.auto else each for each in table.columns)
+        table = replace(table, columns=columns)
     unit = table.unit
-    if unit is None or not unit.auto:
+    if unit is None or not unit.auto or rows is None:
         return table
-    return replace(
-        table, unit=replace(unit, groups=min(groups or 1, unit.groups), rows=min(rows, unit.rows), auto=False)
-    )
+    fixed = replace(unit, groups=min(groups or 1, unit.groups), rows=min(rows, unit.rows), auto=False)
+    return replace(table, unit=fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,8 @@ class Setting:
     max_cells: int = MAX_CELLS  #: maximum number of values of a release
 
     def __post_init__(self) -> None:
-        if self.rows is not None:
-            fixed = {name: _with_bounds(table, self.groups, self.rows) for name, table in self.tables.items()}
-            object.__setattr__(self, "tables", fixed)
+        fixed = {name: _with_bounds(table, self.groups, self.rows) for name, table in self.tables.items()}
+        object.__setattr__(self, "tables", fixed)
 
     def table(self, name: object, *, bounded: bool = True) -> Table:
         """Find a private table by its name; if it is to be `bounded`, its bounds must not be left to be found."""

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Self
 
+from hubbub.answers.budget import MANY
+from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.numbers import brief, round_down
 from hubbub.core.wire import Json
@@ -14,6 +16,8 @@ TYPICAL_ROWS = 1000
 #: The error of a value, or of a rank, as a share of its magnitude, from which on the answer says next to nothing.
 _DROWNED, _DROWNED_RANK = 1.0, 0.5
 _LESS_NOISE = "Ask for fewer groups or a larger ε."
+#: The cost of a query on public tables, whose ε is 0.
+PUBLIC = "free: the query reads only public tables, so the answer is exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,9 @@ class Estimate:
     scaling    (ε, expected errors) at other values of ε around the requested one
     left_out   what the bounds of the query leave out
     target     what a relative margin of error (`within="5%"`) was taken of; empty if none was requested
+    groups     how many privacy units a group needs to be shown, if groups are selected privately
+    fits       how many such queries are within budget now; None if shared budgets are rounded or hidden
+    refusal    why the query is not within budget, and what to do; empty if it is
     """
 
     datasets: tuple[str, ...]
@@ -87,11 +94,15 @@ class Estimate:
     sql: tuple[str, ...]
     left_out: LeftOut | None = None
     target: str = ""
+    groups: GroupThreshold | None = None
+    fits: int | None = None
+    refusal: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warn of every result that would be mostly noise."""
-        return tuple(warning for expected in self.expected if (warning := expected.drowned()))
+        """Warn of every result that would be mostly noise, and of groups that hardly any can be shown of."""
+        groups = [] if self.groups is None else [self.groups.warning()]
+        return tuple(warning for warning in (*groups, *(each.drowned() for each in self.expected)) if warning)
 
     def to_json(self) -> Json:
         """Return it as JSON values; exact numbers are strings."""
@@ -112,6 +123,9 @@ class Estimate:
             "sql": list(self.sql),
             "left_out": None if self.left_out is None else self.left_out.shown(),
             "target": self.target,
+            "groups": None if self.groups is None else self.groups.to_json(),
+            "fits": self.fits,
+            "refusal": self.refusal,
             "warnings": list(self.warnings),
         }
 
@@ -132,19 +146,34 @@ class Estimate:
             sql=tuple(form["sql"]),
             left_out=None if form.get("left_out") is None else LeftOut.from_json(form["left_out"]),
             target=form.get("target", ""),
+            groups=None if form.get("groups") is None else GroupThreshold.from_json(form["groups"]),
+            fits=form.get("fits"),
+            refusal=form.get("refusal", ""),
         )
 
     def __repr__(self) -> str:
+        if not self.epsilon:
+            return f"Cost: {PUBLIC}"
         cost = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
         lines += [f"  target: {self.target}"] if self.target else []
+        lines += [f"  {self.groups.sentence()}"] if self.groups is not None else []
         lines += [f"  warning: {warning}" for warning in self.warnings]
         if self.left_out is not None:
             lines.append(f"  {self.left_out.sentence()}")
-        if not self.admitted:
-            lines.append(f"  over budget: the largest query possible now costs ε = {round_down(self.largest)}")
+        lines.append(f"  {self.budget()}")
         return "\n".join(lines)
+
+    def budget(self) -> str:
+        """Say whether the query is within budget, how often, or why it is not."""
+        if not self.admitted:
+            return f"over budget: {self.refusal}" if self.refusal else f"over budget: {self._largest()}"
+        count = "" if self.fits is None else f" for {'more than ' * (self.fits >= MANY)}{self.fits:,} such queries"
+        return f"within budget{count}; {self._largest()}"
+
+    def _largest(self) -> str:
+        return f"the largest query possible now costs ε = {round_down(self.largest)}"
 
 
 def _expected(form: Mapping[str, Any]) -> tuple[Expected, ...]:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -9,6 +10,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
+from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
@@ -23,6 +25,8 @@ Ends = tuple[float | None, float | None]
 
 INTERVALS_NOTE = "95% confidence intervals for the privacy noise only; they do not include sampling error"
 
+#: Words of a query that may remove groups from an answer after they were selected.
+_CUT = re.compile(r"\b(HAVING|LIMIT|OFFSET)\b")
 _FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 _DATED = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
 #: Nullable types; microseconds cover the years 1 to 9999.
@@ -85,6 +89,13 @@ class Release:
         pairs = (zip(output.low or nothing, output.high or nothing, strict=True) for output in self.outputs)
         return list(zip(*pairs, strict=True))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many privacy units a group needed to be shown, if the groups were selected privately."""
+        groups = GroupThreshold.from_receipt(self.receipt)
+        cut = _CUT.search(self.receipt["query"]) is not None if groups is not None else False
+        return () if groups is None else (groups.note(len(self.ratio), cut=cut),)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything, row by row, as JSON values; dates and exact numbers are strings."""
         return {
@@ -97,6 +108,7 @@ class Release:
             "left": None if self.left is None else str(self.left),
             "replayed": self.replayed,
             "left_out": None if self.left_out is None else self.left_out.shown(),
+            "notes": list(self.notes),
             "receipt": dict(self.receipt),
         } | ({"model": dict(self.model)} if self.model else {})
 
@@ -112,6 +124,7 @@ class Release:
             "left": optional_text(self.left),
             "replayed": self.replayed,
             "left_out": None if self.left_out is None else self.left_out.shown(),
+            "notes": list(self.notes),
         }
 
     @classmethod
@@ -238,6 +251,8 @@ class Release:
 
     def cost(self) -> str:
         """Describe the privacy cost and the remaining budget."""
+        if not self.epsilon:
+            return "free: the answer is exact, from public tables"
         spent = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         cost = f"free, from the ledger (originally {spent})" if self.replayed else spent
         return cost if self.left is None else f"{cost}; ε = {format_remaining(self.left)} remaining"
@@ -248,6 +263,7 @@ class Release:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         more = [f"… {len(self.ratio) - 50} more rows"] if len(self.ratio) > 50 else []
         note = [f"Bounds: {self.left_out.sentence()}"] if self.left_out is not None else []
+        note += [f"Groups: {each}" for each in self.notes]
         return "\n".join([*lines, *more, *note, f"Cost: {self.cost()}"])
 
 

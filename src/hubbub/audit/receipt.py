@@ -196,7 +196,15 @@ def _reaches(paper: dict[str, Any]) -> list[CellReach]:
 
 
 def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
-    kinds = {"levels": _levels, "sum": _sum, "threshold": _threshold, "weights": _weights, "selection": _selection, "top": _top}
+    kinds = {
+        "levels": _levels,
+        "rest": _rest,
+        "sum": _sum,
+        "threshold": _threshold,
+        "weights": _weights,
+        "selection": _selection,
+        "top": _top,
+    }
     return kinds[draw["kind"]](draw, reaches, relation)
 
 
@@ -205,6 +213,15 @@ def _levels(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> Dr
     del reaches
     noise, moved = _facts(draw["noise"]), 2 if relation == "replace" else 1
     return _noise_of(noise, draw["what"], moved, moved * moved), [(noise, 1)]
+
+
+def _rest(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
+    """Any mechanism of pure loss ε, as noise of sensitivity 1: the receipt does not show why its loss holds."""
+    del reaches, relation
+    noise = _facts(draw["noise"])
+    if noise["mechanism"] != "laplace":
+        raise _ReceiptError(f"{draw['what']}: the loss is not pure.")
+    return _noise_of(noise, draw["what"], 1, 1), [(noise, 1)]
 
 
 def _sum(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:

@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from hubbub.accounting.calls import Charge, ChargeRequest, Remark
-from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.failures import Failures
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.status import BudgetStatus, budget_status
@@ -38,6 +37,7 @@ from hubbub.curator import replay, streams
 from hubbub.curator.draws import Draw, Draws, no_draw, run_hash
 from hubbub.curator.estimate import make_estimate
 from hubbub.curator.left_out import PUBLISHED, Profiles
+from hubbub.curator.public_query import PublicQuery, check_size, public_query
 from hubbub.curator.query import PreparedQuery, prepare_query
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
@@ -128,6 +128,9 @@ class Curator:
         Tested   tests/curator/test_path.py::test_the_charge_is_durable_before_the_engine_runs
                  tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
         """
+        public = self._public_query(analyst, question)
+        if public is not None:
+            return self._answer_public(public)
         planned = self._plan(analyst, question, salt=self._salt)
         self._refuse_failing(analyst, planned)
         if streams.buys_stream(question) and not held:
@@ -159,16 +162,23 @@ class Curator:
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
         """Estimate the privacy cost and the errors of a query; free, and without reading data."""
+        public = self._public_query(analyst, question)
+        if public is not None:
+            return public.estimate()
         planned = self._plan(analyst, question, salt=_UNSALTED)
         self._refuse_failing(analyst, planned)
-        statuses = [self._status(analyst, table.name) for table in planned.private]
-        loss = privacy_cost(planned.event)
-        admitted = all(status.admits(loss) for status in statuses)
-        largest = min(status.largest(admitted=admitted) for status in statuses)
-        left_out = self._profiles.state(planned.left_out())
         return make_estimate(
-            planned, admitted=admitted, largest=largest, within=str(question.within or "").strip(), left_out=left_out
+            planned,
+            statuses=[self._status(analyst, table.name) for table in planned.private],
+            within=str(question.within or "").strip(),
+            left_out=self._profiles.state(planned.left_out()),
+            units=self._units(planned),
         )
+
+    def _units(self, planned: PreparedAnalysis) -> int | None:
+        """Give the number of privacy units of the dataset, if it has a profile."""
+        profiles = [self._profiles.find(table.name) for table in planned.private]
+        return next((round(profile.units().value) for profile in profiles if profile is not None), None)
 
     def profile(self, dataset: str) -> Profile | None:
         """Give the newest profile of a dataset that its owner published, if there is one; free."""
@@ -244,6 +254,21 @@ class Curator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _public_query(self, analyst: str, question: Question) -> PublicQuery | None:
+        """Read a query that needs only public tables; None for every other query."""
+        tables = {name: self.tables[name] for name in self.datasets(analyst)}
+        if not any(table.public for table in tables.values()):
+            return None
+        with deadline.limit_planning():
+            return public_query(question, tables, most=self.config.max_cells)
+
+    def _answer_public(self, query: PublicQuery) -> Release:
+        """Answer a query on public tables, exactly and for free."""
+        views = [self.config.datasets[table.name].view for table in query.tables]
+        versions = {table.name: self._version(table.name) for table in query.tables}
+        release = query.answer(views, lambda name: engine_for(self.engine, [name]), versions, self.config.limits)
+        return check_size(release, most=self.config.max_cells)
 
     def _plan(self, analyst: str, question: Question, *, salt: str) -> PreparedAnalysis:
         """Plan a query without reading data, in bounded time."""

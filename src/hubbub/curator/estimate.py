@@ -1,16 +1,30 @@
 """The estimate of a prepared analysis: its privacy cost and expected errors."""
 
-from fractions import Fraction
+from collections.abc import Sequence
 
+from hubbub.accounting.cost import privacy_cost
+from hubbub.accounting.status import BudgetStatus
 from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.estimate import Estimate, describe_target
 from hubbub.answers.left_out import LeftOut
 
 
 def make_estimate(
-    prepared: PreparedAnalysis, *, admitted: bool, largest: Fraction, within: str = "", left_out: LeftOut | None = None
+    prepared: PreparedAnalysis,
+    *,
+    statuses: Sequence[BudgetStatus],
+    within: str = "",
+    left_out: LeftOut | None = None,
+    units: int | None = None,
 ) -> Estimate:
-    """Make the estimate of an analysis; SQL is shown only where it does not depend on noisy answers."""
+    """Make the estimate of an analysis; SQL is shown only where it does not depend on noisy answers.
+
+    `statuses` are the budgets that the analysis would be charged to; `units` is the known number of privacy units.
+    """
+    loss = privacy_cost(prepared.event)
+    refusals = [refusal for status in statuses if (refusal := status.refusal(loss)) is not None]
+    fits = [count for status in statuses if (count := status.how_many(loss)) is not None]
+    admitted = not refusals
     return Estimate(
         datasets=tuple(table.name for table in prepared.private),
         epsilon=prepared.epsilon,
@@ -20,9 +34,12 @@ def make_estimate(
         expected=prepared.expected,
         derivation=prepared.derivation,
         admitted=admitted,
-        largest=largest,
+        largest=min(status.largest(admitted=admitted) for status in statuses),
         scaling=tuple((each.epsilon, each.expected) for each in prepared.scaling()),
         sql=prepared.statements,
         target=describe_target(within.strip(), prepared.expected) if "%" in within else "",
         left_out=left_out,
+        groups=prepared.group_threshold(units),
+        fits=min(fits) if len(fits) == len(statuses) else None,
+        refusal=" ".join(f"{refusal.message} {refusal.remedy}" for refusal in refusals[:1]),
     )

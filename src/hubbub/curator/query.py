@@ -3,7 +3,7 @@
 Tested in tests/curator/test_path.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,19 +13,22 @@ from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run
 from hubbub.answers.estimate import Expected
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
+from hubbub.core.schema import Bounds
 from hubbub.core.secret import combine_secrets
 from hubbub.curator import receipt as receipts
 from hubbub.curator.left_out import describe
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.weighted_selection import WeightedSelection
+from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.finish import finish
 from hubbub.sql.keys import Cells
 from hubbub.sql.measures import KeyWeight
-from hubbub.sql.plan import Plan, plan, settle
+from hubbub.sql.plan import Plan, bound_work, plan, privacy_terms, settle
 from hubbub.sql.query import Query
+from hubbub.sql.value_bounds import ValueBounds, value_bounds, with_bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +37,15 @@ class PreparedQuery(PreparedAnalysis):
 
     raw     leave estimates as they are: negative counts, averages outside their bounds
     at      plans the same query at another ε
+    values  the bounds of columns that the query finds first, if it has to
+    bounded plans the query with bounds of columns
     """
 
     plan: Plan
     raw: bool
     at: Callable[[Fraction], "PreparedQuery"]
+    values: ValueBounds | None = None
+    bounded: Callable[[Mapping[Expr, Bounds]], Plan] | None = None
 
     def left_out(self) -> LeftOut:
         """State what the bounds leave out."""
@@ -48,7 +55,7 @@ class PreparedQuery(PreparedAnalysis):
         """Give the sizes of the grouping sets and the facts of every draw."""
         return {
             "cells": [each.size if isinstance(each, Cells) else None for each in self.plan.groups],
-            "draws": receipts.draws(self.plan),
+            "draws": receipts.draws(self.plan) if self.values is None else receipts.draws_with_values(self.values),
         }
 
     def group_threshold(self, units: int | None) -> GroupThreshold | None:
@@ -87,33 +94,49 @@ class PreparedQuery(PreparedAnalysis):
 
     def run(self, run: Run) -> Published:
         """Run the statements, add noise, and compute the answer."""
-        plan = self._settled(run) if self.plan.levels else self.plan
+        plan = self._with_values(run)
+        plan = self._settled(run, plan) if plan.levels else plan
         tables = combine_secrets({statement.name: run.ask(statement.sql) for statement in plan.statements})
         answer = tables.through(lambda secret: finish(plan, secret, run.source, raw=self.raw))
         columns, ratio = receipts.outputs(answer)
-        return Published(tuple(columns), ratio=ratio, left_out=describe(plan) if plan.left_out else None)
+        found = bool(plan.left_out) or self.values is not None
+        return Published(tuple(columns), ratio=ratio, left_out=describe(plan) if found else None)
 
-    def _settled(self, run: Run) -> Plan:
+    def _with_values(self, run: Run) -> Plan:
+        """Find the bounds of columns from noisy levels, if they have to be found."""
+        if self.values is None or self.bounded is None:
+            return self.plan
+        chosen = _choose(self.values.histograms, run)
+        return replace(self.bounded(self.values.bounds(chosen)), clipped=self.values.clipped(chosen))
+
+    def _settled(self, run: Run, plan: Plan) -> Plan:
         """Find the contribution bounds from noisy levels."""
-        levels = self.plan.levels
-        tables = combine_secrets({level.name: run.ask(level.sql) for level in levels})
-        chosen = tables.through(lambda secret: [level.choose(secret[level.name], run.source) for level in levels])
-        return settle(self.plan, chosen)
+        return settle(plan, _choose(plan.levels, run))
+
+
+def _choose(levels: Sequence[LevelHistogram], run: Run) -> list[ChosenBound]:
+    tables = combine_secrets({level.name: run.ask(level.sql) for level in levels})
+    return tables.through(lambda secret: [level.choose(secret[level.name], run.source) for level in levels])
 
 
 def prepare_query(
     query: Query, question: Question, options: RenderOptions, *, epsilon: Fraction, delta: Fraction
 ) -> PreparedQuery:
     """Plan a bound query for an ε and a δ."""
-    planned = plan(
-        query,
-        epsilon=epsilon,
-        delta=delta,
-        salt=options.salt,
-        hashing=options.hashing,
-        dialect=options.dialect,
-        **question.planner_options(query),
-    )
+    settings = dict(question.planner_options(query))
+    settings |= {"salt": options.salt, "hashing": options.hashing, "dialect": options.dialect}
+    values = find_values(query, epsilon, options, settings)
+    if values is None:
+        planned = plan(query, epsilon=epsilon, delta=delta, **settings)
+        bounded = None
+    else:
+        # what the query costs must not depend on the bounds that it finds: pure losses alone
+        settings |= {"epsilon": values.rest, "delta": Fraction(0), "noise": "laplace"}
+
+        def bounded(bounds: Mapping[Expr, Bounds]) -> Plan:
+            return plan(with_bounds(query, bounds), **settings)
+
+        planned = replace(bounded(values.typical), epsilon=epsilon, event=values.event)
     return PreparedQuery(
         protection=Protection(planned.tables, planned.relation, planned.limits),
         epsilon=planned.epsilon,
@@ -123,11 +146,26 @@ def prepare_query(
         derivation=planned.derivation,
         expected=_labeled(planned),
         cells=planned.size,
-        statements=tuple(each.sql for each in (*planned.levels, *planned.statements)),
+        statements=tuple(
+            each.sql for each in (*(values.histograms if values else ()), *planned.levels, *planned.statements)
+        ),
         plan=planned,
         raw=question.raw,
         at=lambda other: prepare_query(query, question, options, epsilon=other, delta=delta),
+        values=values,
+        bounded=bounded,
     )
+
+
+def find_values(
+    query: Query, epsilon: Fraction, options: RenderOptions, settings: Mapping[str, Any]
+) -> ValueBounds | None:
+    """Plan how a query finds bounds of columns, if it has to."""
+    groups, rows = settings.get("groups"), settings.get("rows")
+    if not any(column.auto for table in query.tables for column in table.columns):
+        return None
+    neighbors, _ = privacy_terms(query, groups, rows)
+    return value_bounds(query, bound_work(query, groups, rows, options), neighbors, epsilon, options)
 
 
 def _labeled(planned: Plan) -> tuple[Expected, ...]:

@@ -20,6 +20,11 @@ from hubbub.sql.expressions import Col
 from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
 
+#: The share of the caps' δ that a query takes by default to select groups. It is at most a hundredth of what is left
+#: of the half that privacy filters reserve for such failures, until nine tenths of that half are spent. It depends on
+#: the caps alone, not on what is left, so that the same query has the same event and is answered again for free.
+GROUPS_SHARE = Fraction(1, 1000)
+
 
 class PlannerOptions(TypedDict):
     """The options of the planner besides the privacy cost."""
@@ -34,8 +39,10 @@ class Question:
     """One query or CALL.
 
     epsilon        the privacy cost; or
-    within         the target margin of error, as a number or as "5%"
-    delta          the δ that Gaussian noise and partition selection may use: None for that of the budget, 0 for none
+    within         the target margin of error: a number in the units of the results; or "5%", of a group of 1,000 rows
+                   for counts, sums and ranks, and of the scale that the column bounds give for other aggregates
+    delta          the δ that Gaussian noise and partition selection may use: 0 for none; None for that of the budget,
+                   or for a thousandth of it if the query selects groups
     parameters     the values of $1, $2, …
     groups, rows   tighter contribution bounds than the owner's: less noise, where units contribute less
     weights        relative importance of the accuracy of outputs
@@ -97,10 +104,14 @@ class Question:
                     "HB147", f"A CALL does not accept {name}.", "Pass epsilon; write all other options in the call."
                 )
 
-    def allowed_delta(self, limit: Fraction) -> Fraction:
-        """Give the δ that may be used; `limit` is that of the caps."""
+    def allowed_delta(self, limit: Fraction, *, selects_groups: bool = False) -> Fraction:
+        """Give the δ that may be used; `limit` is that of the caps.
+
+        A query that selects groups uses up some of a budget's δ, so by default it takes a small share. The number of
+        people that a group needs grows with ln(1/δ) only: by about a quarter for a thousandth of δ.
+        """
         if self.delta is None:
-            return limit
+            return max(limit * GROUPS_SHARE, min(limit, numbers.DELTA_MIN)) if selects_groups else limit
         # 0 requests noise without δ
         return Fraction(0) if numbers.exact(self.delta, "delta") == 0 else numbers.delta(self.delta)
 

@@ -65,6 +65,7 @@ def _column(column: Column) -> dict[str, Any]:
         "values": None if column.values is None else [wire.value(value) for value in column.values],
         "other": None if column.other is None else wire.value(column.other),
         "nullable": True if column.nullable else None,
+        "auto": True if column.auto else None,
     }
     return {"name": column.name} | {name: fact for name, fact in facts.items() if fact is not None}
 

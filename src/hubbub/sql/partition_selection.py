@@ -1,9 +1,9 @@
-"""Partition selection: an undeclared group is shown only if its noisy number of units reaches a threshold.
+"""Partition selection: an undeclared group is shown only if its noisy count or weight reaches a threshold.
 
 Tested in tests/sql/test_plan.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,22 +15,29 @@ from hubbub.core import numbers
 from hubbub.core.schema import Kind
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
+from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.partition_selection import PartitionSelection
+from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.noise.source import RandomSource
 from hubbub.sql.expressions import facts
 from hubbub.sql.keys import DiscoveredCells
-from hubbub.sql.measures import UnitContribution, UnitCount
-from hubbub.sql.noise import NoisyMeasure
+from hubbub.sql.measures import KeyWeight, Measure, RowCount, UnitContribution, UnitCount
+from hubbub.sql.noise import Noise, NoisyMeasure
 from hubbub.sql.query import Query
 
-#: The name under which the group keys take part in the budget allocation.
-KEYS = "$keys"
 UNITS = UnitCount()
 Columns = Mapping[str, NDArray[Any]]
 #: The number of groups for which candidates are chosen, because the real number is not known in advance.
 CELLS = 1 << 13
-#: The weight of the keys relative to an aggregate. With less noise, smaller groups are shown.
-WEIGHT = 2
+#: The share of the budget for the selection of groups. A group is shown at some 20 to 40 times the noise's scale, and
+#: its aggregates are read at 3 times theirs, so the selection is what keeps most groups from being seen.
+SHARE = 0.5
+#: The most groups of a unit that count in a selection by weights, and the weight that a unit distributes.
+MAX_KEYS, WEIGHT = 256, 5040
+#: Up to this many groups per unit, a count of units that the query returns anyway also selects the groups.
+_SHARED_GROUPS = 2
+
+Rule = PartitionSelection | WeightedSelection
 
 
 def needed(query: Query) -> bool:
@@ -49,31 +56,54 @@ def groups(query: Query) -> DiscoveredCells:
     return DiscoveredCells(tuple(query.keys[place] for place in query.sets[0]))
 
 
-def threshold(
-    noised: NoisyMeasure, contribution: UnitContribution, relation: Relation, delta: Fraction
-) -> PartitionSelection:
+def selecting_measure(measures: Sequence[Measure], contribution: UnitContribution, kind: Noise) -> Measure:
+    """Return the measure by which groups are selected.
+
+    A count of units that the query returns selects them too, without further noise, if units are in few groups. With
+    Laplace noise each unit otherwise votes for one of its groups: splitting its vote would not lower the threshold.
+    With Gaussian noise it gives weight 1/√n to each of n groups, which lets much smaller groups be seen. Neither needs
+    a bound on the groups of a unit.
+    """
+    if contribution.touched <= _SHARED_GROUPS:
+        for count in (UNITS, RowCount()):
+            if count in measures and (count == UNITS or contribution.rows == 1):
+                return count
+    if contribution.touched == 1:
+        return UNITS
+    return KeyWeight(1, 1) if kind == "laplace" else KeyWeight(MAX_KEYS, WEIGHT)
+
+
+def threshold(noised: NoisyMeasure, contribution: UnitContribution, relation: Relation, delta: Fraction) -> Rule:
     """Return the smallest threshold for half of δ. The ledger's privacy filter needs the other half for conversions.
 
-    Theorem (Discovered groups). Let each unit be counted once in at most G groups. Showing the groups whose noisy
-    number of units reaches the threshold, with that number, and noisy sums and selections for the groups that are
-    shown, costs what noises and selections cost, and δ = 1 − (1 − p)^G besides, p being the chance that one unit's own
-    group passes.
-    Proof    By the theorem on thresholded keys the shown groups and their numbers keep the first loss but for δ. They
-             are public from then on, so sums and selections over them are a further question about fixed groups, which
-             a unit moves no further than it moves all groups: adaptive composition. A group without rows has a sum of 0
-             and scores of no rows, so the further question is defined for every set of groups, on both neighbors.
+    Theorem (Discovered groups). Let each unit be counted once in at most G groups, or let it distribute weights over
+    groups as in the theorem on weighted keys. Showing the groups whose noisy count or weight reaches the threshold,
+    with that number, and noisy sums and selections for the groups that are shown, costs what noises and selections
+    cost, and besides the δ of thresholded or weighted keys.
+    Proof    By these theorems the shown groups and their numbers keep the first loss but for δ. They are public from
+             then on, so sums and selections over them are a further question about fixed groups, which a unit moves no
+             further than it moves all groups: adaptive composition. A group without rows has a sum of 0 and scores of
+             no rows, so the further question is defined for every set of groups, on both neighbors.
     Assumes  a unit's groups are bounded in the engine.
-    Charges  Threshold(noise, keys, how far the threshold is above one) and the noise of every other measure.
+    Charges  Threshold(noise, keys, how far the threshold is above one) or WeightedThreshold(noise, keys, weight,
+             threshold), and the noise of every other measure.
     Tested   tests/sql/test_plan.py::test_discovered_groups_are_those_with_enough_people
              tests/sql/test_plan.py::test_discovered_groups_move_no_further_than_stated
     """
-    return PartitionSelection.least(
-        keys=contribution.touched,
-        contribution=1,
-        relation=relation,
-        noise=noised.mechanism,
-        delta=max(delta / 2, numbers.DELTA_MIN),
-    )
+    goal, noise, measure = max(delta / 2, numbers.DELTA_MIN), noised.mechanism, noised.measure
+    if isinstance(measure, KeyWeight) and isinstance(noise, Gaussian):
+        return WeightedSelection.least(
+            keys=measure.keys, weight=measure.weight, relation=relation, noise=noise, delta=goal
+        )
+    keys = measure.keys if isinstance(measure, KeyWeight) else contribution.touched
+    return PartitionSelection.least(keys=keys, contribution=1, relation=relation, noise=noise, delta=goal)
+
+
+def needed_people(rule: Rule, measure: Measure, groups: int) -> int:
+    """Return how many units with so many groups each bring a group to the threshold, on average over the noise."""
+    if isinstance(rule, WeightedSelection):
+        return rule.people(groups)
+    return rule.threshold * (groups if isinstance(measure, KeyWeight) else 1)
 
 
 @dataclass(frozen=True)
@@ -85,7 +115,7 @@ class ReleasedGroups:
 
     columns: tuple[NDArray[Any], ...]
     positions: NDArray[np.int64]
-    units: NDArray[np.int64]  #: the noisy number of units in each
+    counts: NDArray[np.int64]  #: the noisy count or weight of each
 
     @property
     def size(self) -> int:
@@ -107,9 +137,7 @@ class ReleasedGroups:
         return np.where(shown[near] == others, near, -1)
 
 
-def sample(
-    cells: DiscoveredCells, rule: PartitionSelection, table: Columns, units: str, source: RandomSource
-) -> ReleasedGroups:
+def sample(cells: DiscoveredCells, rule: Rule, table: Columns, units: str, source: RandomSource) -> ReleasedGroups:
     """Select the groups to show, by the column with the number of units."""
     columns = [_canonical(table[f"k{j}"], key.expr.kind) for j, key in enumerate(cells.keys)]
     # sort before adding noise: engines return groups in any order, and a retry must draw the same noise for each group
