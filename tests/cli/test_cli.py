@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -185,6 +186,56 @@ def test_query_as_json_and_csv(run: Run) -> None:
     assert float(rows[0]["n_low"]) < int(rows[0]["n"]) < float(rows[0]["n_high"])
 
 
+def test_plan_says_of_what_a_relative_margin_is_and_warns_of_noise(run: Run) -> None:
+    code, out, _ = run("plan", "SELECT AVG(age) AS age FROM visits", "--within", "5%")
+    assert code == 0
+    assert "5% of 55, the scale that the column bounds give" in _joined(out)
+    code, out, _ = run("plan", "SELECT AVG(age) AS age, COUNT(*) AS n FROM visits", "--epsilon", "0.001")
+    assert code == 0
+    assert "age: ±110 on values of 0 to 110 is mostly noise. Ask for fewer groups or a larger ε." in _joined(out)
+    assert "Warning" not in run("plan", COUNT, "--epsilon", "1")[1]
+
+
+def _joined(out: str) -> str:
+    return " ".join(out.split())
+
+
+def test_the_readme_shows_commands_that_work(run: Run, folder: Path) -> None:
+    """Every plan, query and budget of "Five minutes", on a table with the columns that it names."""
+    text = (folder / "hubbub.yaml").read_text()
+    (folder / "hubbub.yaml").write_text(
+        text.replace("notes: {hidden: true}", "cost: {bounds: [0, 100]}").replace("epsilon: 3", "epsilon: 50")
+    )
+    (folder / "visits.csv").write_text(
+        "patient,region,age,cost\n" + "".join(f"p{i},North,{20 + i % 50},7\n" for i in range(400))
+    )
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    part = readme.partition("## Five minutes")[2].partition("\n## ")[0]
+    commands = [line.partition("  #")[0] for line in part.splitlines() if line.startswith("hubbub ")]
+    commands = [line for line in commands if line.split()[1] in ("plan", "query", "budget")]
+    assert len(commands) == 4
+    for line in commands:
+        code, _, err = run(*shlex.split(line)[1:])
+        assert code == 0, (line, err)
+
+
+def test_public_tables_need_no_epsilon(run: Run, folder: Path) -> None:
+    (folder / "regions.csv").write_text("region,people\nNorth,3\nSouth,4\n")
+    text = (folder / "hubbub.yaml").read_text()
+    (folder / "hubbub.yaml").write_text(
+        text.replace("analysts:", "  regions: {source: regions.csv, public: true}\nanalysts:")
+    )
+    code, out, _ = run("query", "SELECT region, people FROM regions ORDER BY people DESC")
+    assert code == 0
+    assert out.split()[:6] == ["region", "people", "South", "4", "North", "3"]
+    assert "free: the answer is exact" in out
+    code, out, _ = run("plan", "SELECT COUNT(*) AS n FROM regions")
+    assert (code, "free: the query reads only public tables" in _joined(out)) == (0, True)
+    assert json.loads(run("query", "SELECT COUNT(*) AS n FROM regions", "--json")[1])["rows"] == [[2]]
+    code, _, err = run("query", COUNT)
+    assert (code, "HB132" in err) == (1, True)
+
+
 def test_query_within_solves_for_the_price(run: Run) -> None:
     _, out, _ = run("query", "SELECT COUNT(*) AS n FROM visits", "--within", "30", "--json")
     read = json.loads(out)
@@ -233,7 +284,7 @@ def test_a_refusal_has_a_code_a_remedy_and_exit_code_one(run: Run, arguments: tu
     assert len(err.splitlines()) >= 2
 
 
-@pytest.mark.parametrize("arguments", [(), ("nothing",), ("query", COUNT), ("query", COUNT, "-e", "1", "-w", "2")])
+@pytest.mark.parametrize("arguments", [(), ("nothing",), ("query", COUNT, "-e", "1", "-w", "2")])
 def test_a_usage_error_exits_with_two(arguments: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as left:
         main(arguments)

@@ -116,6 +116,38 @@ def test_the_same_question_is_replayed_and_a_key_draws_anew(session: Any) -> Non
     assert "Fraction" not in repr(session.budget()) + repr(session.releases())
 
 
+def test_public_tables_are_answered_exactly_without_an_epsilon(session: Any) -> None:
+    sql = "SELECT coinsurance FROM plans ORDER BY coinsurance LIMIT 2"
+    assert "free" in repr(session.estimate(sql))
+    release = session.query(sql)
+    assert (release.rows, release.epsilon, release.left) == ([("0",), ("100",)], 0, None)
+    assert session.releases() == ()
+    with pytest.raises(ParameterError, match="HB132"):
+        session.query(COUNT)
+
+
+def test_an_answer_that_is_mostly_noise_is_flagged(session: Any) -> None:
+    many = "SELECT age, AVG(spending) AS dollars, COUNT(*) AS n FROM health GROUP BY age"
+    found = session.estimate(many, epsilon="0.001")
+    assert found.admitted
+    dollars, count = found.warnings
+    assert dollars == "dollars: ±5,000 on values of 0 to 5,000 is mostly noise. Ask for fewer groups or a larger ε."
+    assert count.startswith("n: ±")
+    assert "a group of 1,000 rows gives at most 1,000" in count
+    assert dollars in repr(found)
+    assert session.estimate(COUNT, epsilon="0.1").warnings == ()
+
+
+def test_a_relative_margin_says_of_what(session: Any) -> None:
+    sql = "SELECT AVG(spending) AS d, MEDIAN(age) AS m, COUNT(*) AS n FROM health"
+    said = session.estimate(sql, within="5%", rows=1).target
+    assert "d: 5% of 2,500, the scale that the column bounds give" in said
+    assert "m: 5% of the ranks in a group of 1,000 rows" in said
+    assert "n: 5% of 1,000, the most in a group of 1,000 rows" in said
+    assert said in repr(session.estimate(sql, within="5%", rows=1))
+    assert session.estimate(COUNT, within=50).target == session.estimate(COUNT, epsilon=1).target == ""
+
+
 def test_within_asks_for_an_accuracy_instead_of_a_price(session: Any) -> None:
     estimate = session.estimate(COUNT, within="5%")
     assert session.query(COUNT, within="5%").epsilon == estimate.epsilon

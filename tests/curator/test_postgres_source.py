@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import psycopg
@@ -127,6 +128,18 @@ def test_two_tables_are_joined_on_the_unit_and_public_tables_of_both_places_are_
         )
         assert [row[0] for row in beside.rows] == [1, 2]
         assert session.query("SELECT count(*) AS n FROM letters", epsilon=5).columns == ("n",)
+
+
+def test_public_tables_of_both_places_are_answered_together_exactly_and_for_free(clinic: Clinic) -> None:
+    with clinic.open() as session:
+        wards = session.query("SELECT * FROM wards ORDER BY n DESC")
+        assert wards.rows == [("South", 2, None), ("North", 1, date(2020, 1, 1))]
+        both = session.query("SELECT r.size, w.n FROM regions r JOIN wards w USING (region) ORDER BY w.n")
+        assert both.rows == [("large", 1), ("small", 2)]
+        assert both.epsilon == 0
+        with pytest.raises(HubbubError):
+            session.query("SELECT * FROM wards, clinic.base")
+        assert session.releases() == ()
 
 
 def test_private_tables_of_different_places_are_refused_before_the_charge(clinic: Clinic) -> None:

@@ -33,13 +33,19 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def add_query(parser: argparse.ArgumentParser, *, cost_required: bool = True) -> None:
+def add_query(parser: argparse.ArgumentParser) -> None:
     """Add a query and everything that sets its privacy cost and accuracy."""
     parser.add_argument("sql", metavar="SQL", help="the query; @file.sql reads it from a file, - from standard input")
     add_session(parser)
-    cost = parser.add_mutually_exclusive_group(required=cost_required)
-    cost.add_argument("-e", "--epsilon", metavar="ε", help="privacy cost, such as 0.1")
-    cost.add_argument("-w", "--within", metavar="±", help="target margin of error, instead of ε: 50 or 5%%")
+    cost = parser.add_mutually_exclusive_group()
+    cost.add_argument("-e", "--epsilon", metavar="ε", help="privacy cost, such as 0.1; not needed for public tables")
+    cost.add_argument(
+        "-w",
+        "--within",
+        metavar="±",
+        help="target margin of error, instead of ε: 50, in the units of the result; or 5%%, of a group of 1,000 rows"
+        " for counts, sums and ranks, and of the scale that the column bounds give for averages",
+    )
     add_bounds(parser)
     parser.add_argument(
         "--weight", action="append", default=[], metavar="NAME=W", help="make output NAME W times as accurate as others"

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 examples:
   hubbub publish "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 1 --to out
   hubbub publish 12 --to out        publish an earlier release, by its number in hubbub audit ledger"""
-    options.add_query(parser, cost_required=False)
+    options.add_query(parser)
     parser.add_argument("--to", required=True, metavar="FOLDER", help="folder to write to")
     parser.add_argument("--name", help="base name of the files (default: the name of the analysis)")
     parser.add_argument("--title", help="title of the data sheet")

@@ -37,7 +37,7 @@ def read_public_table(dataset: DatasetConfig, limits: EngineLimits) -> Table:
     engine = open_engine([dataset.view], frozenset(), limits=limits)
     try:
         reader = _Reader(engine, dataset.table.name)
-        columns = tuple(reader.facts(column) for column in dataset.table.columns)
+        columns = tuple(column if column.hidden else reader.facts(column) for column in dataset.table.columns)
         table = replace(dataset.table, columns=columns, unique=reader.unique(dataset.table))
         return replace(table, size=reader.size, repeats=reader.repeats(table), lengths=reader.lengths(table))
     except RunError:
@@ -82,7 +82,7 @@ class _Reader:
             alone = (
                 column
                 for column in table.columns
-                if self._count(f"DISTINCT {self._dialect.scanned(column)}") == self.size
+                if not column.hidden and self._count(f"DISTINCT {self._dialect.scanned(column)}") == self.size
             )
             return next(((column.name,) for column in alone), None)
         keys = ", ".join(self._dialect.scanned(column) for column in table.columns if column.name in table.unique)

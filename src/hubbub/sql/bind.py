@@ -64,7 +64,7 @@ def _query(ctx: Context, node: exp.Expr, ctes: CteScope) -> Query:
             node.args["from_"],
             "HB520",
             "This query reads only public tables, which need no privacy protection.",
-            "Read the public data directly, or join it with a private table.",
+            "Leave out ε: such a query is answered exactly and for free.",
         )
     return _bind_aggregation(ctx, node, rows)
 

@@ -37,7 +37,6 @@ EXAMPLES: dict[str, Example] = {
     "HB517": sql("SELECT AVG(cost) FROM (SELECT cost FROM visits ORDER BY cost LIMIT 10)"),
     "HB518": sql("SELECT COUNT(*) FROM visits GROUP BY CUBE (region, age, cost, fee, day, ward, age + 1)"),
     "HB519": sql("SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM patients"),
-    "HB520": sql("SELECT SUM(population) FROM regions"),
     "HB524": python(
         'joins = " ".join(f"JOIN visits v{i} USING (patient)" for i in range(12))\n'
         'h.estimate(f"SELECT COUNT(*) FROM visits {joins}", epsilon="0.1")'
@@ -77,4 +76,5 @@ EXAMPLES: dict[str, Example] = {
     "HB571": vectors("visits", ["age"], norm="l1"),
     "HB572": vectors("calls", ["minutes"], norm="l2"),
     "HB573": vectors("visits", ["fee"], norm="l1"),
+    "HB579": python('h.query("SELECT CAST(region AS INTEGER) AS n FROM regions")'),
 }

@@ -44,6 +44,7 @@ TESTED: dict[str, str] = {
     "HB525": "tests/sql/test_truncation.py::test_a_public_table_that_nobody_counted_is_refused",
     "HB529": "tests/sql/test_row_cost.py::test_too_much_work_on_a_public_table_is_refused",
     "HB552": "tests/sql/test_aggregates.py::test_what_cannot_be_bounded_is_refused",
+    "HB520": "tests/sql/test_refusals.py::test_a_refusal_says_what_where_why_and_what_instead",
     "HB554": "tests/sql/test_plan.py::test_a_plan_needs_one_private_table_and_no_other_beside_a_row_level_one",
     "HB555": "tests/sql/test_plan.py::test_a_plan_needs_one_private_table_and_no_other_beside_a_row_level_one",
     "HB558": "tests/sql/test_plan.py::test_relative_errors_are_equal_and_weights_tilt_them",

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.answers import estimate
 from hubbub.core.schema import Bounds, Kind
 from hubbub.errors import QueryError
 from hubbub.sql.expressions import Expr, facts
@@ -24,7 +25,7 @@ Value = Callable[[Sequence[Floats]], Floats]
 Argument = Literal["any", "bounded", "listed"]
 
 #: The size of a typical group, for which errors are estimated before the data is read.
-TYPICAL_ROWS = 1000
+TYPICAL_ROWS = estimate.TYPICAL_ROWS
 
 
 @dataclass(frozen=True)
