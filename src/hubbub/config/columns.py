@@ -12,6 +12,8 @@ from hubbub.errors import HubbubError
 
 MAX_VALUES = 10**6
 _LARGEST = Fraction(10**15)
+#: The public maximum of the magnitude of a column whose bounds are found by each query.
+_AUTO = Fraction(10**12)
 _DAY = 86_400_000_000  # in microseconds
 
 _TYPES = ", ".join(kind.value for kind in Kind)
@@ -22,16 +24,14 @@ def read_column(value: object, field: Field, path: str) -> Column | None:
 
     >>> read_column({"bounds": [0, 110]}, Field("age", "text in a CSV file", None), "columns.age")
     Column(name='age', kind=<Kind.REAL: 'real'>, bounds=Bounds(low=Fraction(0, 1), high=Fraction(110, 1)),
-           step=None, values=None, other=None, hidden=False)
+           step=None, values=None, other=None, hidden=False, nullable=False, auto=False)
     """
     entry = expect_mapping(value if value is not None else {}, path)
     check_keys(entry, path, KEYS["datasets.*.columns.*"])
     kind = _kind(entry, field, path)
     if kind is None:
         return None
-    hidden = entry.get("hidden", False)
-    if not isinstance(hidden, bool):
-        reject("HB414", f"{path}.hidden", "is neither true nor false", "Write true or false.")
+    hidden, nullable = (_flag(entry, name, path) for name in ("hidden", "nullable"))
     bounds = _bounds(entry, kind, path)
     step = _step(entry, kind, bounds, path)
     values = _values(entry, kind, path)
@@ -41,7 +41,15 @@ def read_column(value: object, field: Field, path: str) -> Column | None:
     if values is not None and kind.numeric:
         ends = [Fraction(value) for value in values if isinstance(value, int | Fraction)]
         bounds = Bounds(min(ends), max(ends))
-    return Column(field.name, kind, bounds, step, values, other, hidden)
+    auto = entry.get("bounds") == "auto"
+    return Column(field.name, kind, bounds, step, values, other, hidden, nullable, auto)
+
+
+def _flag(entry: Mapping[str, object], name: str, path: str) -> bool:
+    value = entry.get(name, False)
+    if not isinstance(value, bool):
+        reject("HB414", f"{path}.{name}", "is neither true nor false", "Write true or false.")
+    return value
 
 
 def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
@@ -55,6 +63,8 @@ def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
         return field.kind
     # a CSV file has no types, and a guess from its values would depend on the data
     ends = entry.get("bounds")
+    if ends == "auto":
+        return Kind.REAL
     if isinstance(ends, list) and ends:
         return next((kind for kind in (Kind.DATE, Kind.TIMESTAMP) if type(ends[0]) in _CLASSES[kind]), Kind.REAL)
     listed = entry.get("values")
@@ -90,6 +100,8 @@ def _bounds(entry: Mapping[str, object], kind: Kind, path: str) -> Bounds | None
     dated = kind in (Kind.DATE, Kind.TIMESTAMP)
     if not kind.numeric and not dated:
         reject("HB416", path, f"are for numbers and dates, but this column is {kind.value}", "Remove them.")
+    if value == "auto" and not dated:
+        return Bounds(-_AUTO, _AUTO)
     if not isinstance(value, list) or len(value) != 2:
         example = "[2020-01-01, 2020-12-31]" if dated else "[0, 110]"
         reject("HB416", path, "are not a list of two values", f"Write `bounds: {example}`.")

@@ -60,6 +60,7 @@ class Column:
     other    the key for values outside the list; None: such rows are dropped when grouping by this column
     hidden   queries cannot reference the column
     nullable NULL is a group of its own when grouping by this column (and unlisted values are read as NULL)
+    auto     `bounds` are a public maximum, and each query finds closer ones privately
     """
 
     name: str
@@ -70,9 +71,10 @@ class Column:
     other: Value | None = None
     hidden: bool = False
     nullable: bool = False
+    auto: bool = False
 
     def to_json(self) -> wire.Json:
-        """Return it as JSON values; exact numbers are strings, and `nullable` is omitted where it is false."""
+        """Return it as JSON values; exact numbers are strings; `nullable` and `auto` are omitted where false."""
         bounds = None if self.bounds is None else [str(self.bounds.low), str(self.bounds.high)]
         form: wire.Json = {
             "name": self.name,
@@ -83,7 +85,7 @@ class Column:
             "other": None if self.other is None else wire.value(self.other),
             "hidden": self.hidden,
         }
-        return form | {"nullable": True} if self.nullable else form
+        return form | {name: True for name in ("nullable", "auto") if getattr(self, name)}
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
@@ -98,6 +100,7 @@ class Column:
             other=None if other is None else wire.read_value(other),
             hidden=form["hidden"],
             nullable=form.get("nullable", False),
+            auto=form.get("auto", False),
         )
 
 

@@ -55,11 +55,12 @@ def column_facts(column: Column) -> Facts:
     """Return the facts that the scan guarantees for a column."""
     listed = None if column.values is None else (*column.values, *([] if column.other is None else [column.other]))
     values = None if listed is None else tuple(dict.fromkeys(listed))
+    null = column.nullable
     if column.kind in (Kind.DATE, Kind.TIMESTAMP):
-        return Facts(column.bounds, values)
+        return Facts(column.bounds, values, null=null)
     if not column.kind.numeric:
-        return Facts(None, values)
+        return Facts(None, values, null=null)
     integer = column.kind is Kind.INTEGER
     numbers = [Fraction(v) for v in values or () if isinstance(v, int | Fraction)]
     spread = Bounds(min(numbers), max(numbers)) if numbers else _INTEGERS if integer else None
-    return Facts(column.bounds or spread, values, column.step or (Fraction(1) if integer else None))
+    return Facts(column.bounds or spread, values, column.step or (Fraction(1) if integer else None), null, column.auto)

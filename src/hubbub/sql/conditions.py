@@ -124,7 +124,9 @@ class Conditions:
         if bounds.low == bounds.high:
             # a condition such as x = 5: keep a range, because the accuracy of an average is relative to its range
             bounds = Bounds(bounds.low, bounds.high + 1)
-        narrowed = replace(expr.facts, bounds=bounds)
+        # the query gives both bounds, so that none need to be found
+        auto = expr.facts.auto and (own is None or bounds.low == own.low or bounds.high == own.high)
+        narrowed = replace(expr.facts, bounds=bounds, auto=auto)
         if own is not None and max(abs(own.low), abs(own.high)) <= _SAFE:
             return replace(expr, facts=narrowed)
         return _clamped(expr, bounds, narrowed)
@@ -252,7 +254,7 @@ def _as_kind(values: Iterable[Value], kind: Kind) -> tuple[Value, ...]:
         else:
             converted.setdefault(value, value)
     ordered = tuple(converted.values())
-    return ordered if kind is Kind.TEXT else tuple(sorted(ordered))  # type: ignore[type-var]
+    return ordered if kind is Kind.TEXT else tuple(sorted(ordered))
 
 
 def _constants(exprs: Iterable[Expr]) -> frozenset[object]:

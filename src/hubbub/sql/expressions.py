@@ -19,12 +19,14 @@ class Facts:
     values   a finite list that contains every value; GROUP BY then needs no partition selection
     step     every value is a multiple of this (1 for an integer)
     null     NULL is possible, and is a group of its own
+    auto     the bounds of a column are a public maximum, and queries find closer ones
     """
 
     bounds: Bounds | None = None
     values: tuple[Value, ...] | None = None
     step: Fraction | None = None
     null: bool = False
+    auto: bool = False
 
 
 UNKNOWN = Facts()

@@ -1,7 +1,8 @@
 """Group keys: finite domains become cells, which are numbered without reading the data.
 
 A grouping set whose keys have n₁, n₂, … values has n₁·n₂·… cells. All of them appear in the result, including empty
-ones. A row whose key is NULL or is not one of the values belongs to no group.
+ones. Where a key can be NULL, NULL is one of its values, as in SQL. A row whose key is none of the values belongs to no
+group.
 """
 
 import math
@@ -25,10 +26,16 @@ _FEW = 256  # number of values up to which a list is searched instead of joined
 
 @dataclass(frozen=True)
 class Domain:
-    """The values that one key can take, in the order of output."""
+    """The values that one key can take, in the order of output; with `null`, NULL is the last of them."""
 
     key: Key
     values: tuple[Value, ...]
+    null: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of values, with NULL."""
+        return len(self.values) + self.null
 
     @property
     def shown(self) -> NDArray[np.object_]:
@@ -53,7 +60,21 @@ class Domain:
 
     def position(self, column: str, dialect: Dialect) -> str:
         """Write the index of a column's value, or NULL if it is not listed. Equal values share the first index."""
-        return f"({dialect.position([dialect.literal(value, self.kind) for value in self.values], column)})"
+        texts = [dialect.literal(value, self.kind) for value in self.values]
+        return self._or_null(column, f"({dialect.position(texts, column)})" if texts else "NULL")
+
+    def join(self, name: str, column: str, dialect: Dialect) -> "CellLookup":
+        """Write the same as a join with the values, for long lists."""
+        v, i = (f"{name}.{dialect.identifier(each)}" for each in ("$v", "$i"))
+        if not self.values:
+            return CellLookup(self._or_null(column, "NULL"), "", f"{column} IS NULL")
+        joined = f"JOIN {self.table(dialect)} AS {name} ON {v} = {column}"
+        if not self.null:
+            return CellLookup(i, f" {joined}", "TRUE")
+        return CellLookup(self._or_null(column, i), f" LEFT {joined}", f"({column} IS NULL OR {i} IS NOT NULL)")
+
+    def _or_null(self, column: str, index: str) -> str:
+        return f"CASE WHEN {column} IS NULL THEN {len(self.values)} ELSE {index} END" if self.null else index
 
     def table(self, dialect: Dialect) -> str:
         """Write the values with their indexes as a relation ($v, $i).
@@ -85,12 +106,12 @@ class Cells:
     @cached_property
     def size(self) -> int:
         """The number of cells; 1 if there are no keys."""
-        return math.prod(len(domain.values) for domain in self.domains)
+        return math.prod(domain.size for domain in self.domains)
 
     @property
     def strides(self) -> tuple[int, ...]:
         """The change of the cell number when the index of each key grows by 1."""
-        sizes = [len(domain.values) for domain in self.domains]
+        sizes = [domain.size for domain in self.domains]
         return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
     @property
@@ -102,19 +123,15 @@ class Cells:
         """Write how to find the cell number of rows with these keys; `grouped` means that there are few rows."""
         pairs = list(zip(self.domains, columns, strict=True))
         if grouped and all(len(domain.values) <= _FEW for domain in self.domains):
-            numbers = [domain.position(column, dialect) for domain, column in pairs]
-            joins = ""
+            parts = [CellLookup(domain.position(column, dialect), "", "TRUE") for domain, column in pairs]
         else:
-            v, i = dialect.identifier("$v"), dialect.identifier("$i")
-            numbers = [f"m{j}.{i}" for j in range(len(pairs))]
-            joins = "".join(
-                f" JOIN {domain.table(dialect)} AS m{j} ON m{j}.{v} = {column}"
-                for j, (domain, column) in enumerate(pairs)
-            )
+            parts = [domain.join(f"m{j}", column, dialect) for j, (domain, column) in enumerate(pairs)]
         integer = dialect.integers[32]
-        terms = [f"CAST({n} AS {integer}) * {stride}" for n, stride in zip(numbers, self.strides, strict=True)]
+        terms = [f"CAST({part.cell} AS {integer}) * {stride}" for part, stride in zip(parts, self.strides, strict=True)]
         # use the narrowest type: there may be a pair of unit and cell for every row
-        return CellLookup(f"CAST({' + '.join(terms) or 0} AS {dialect.narrow(self.size)}) AS c", joins, "TRUE")
+        cell = f"CAST({' + '.join(terms) or 0} AS {dialect.narrow(self.size)}) AS c"
+        tests = [part.where for part in parts if part.where != "TRUE"]
+        return CellLookup(cell, "".join(part.joins for part in parts), " AND ".join(tests) or "TRUE")
 
     def names(self, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002 - a number in every dialect
         """Name the columns that hold a cell."""
@@ -133,7 +150,7 @@ class Cells:
         if place not in self.places:
             return np.full(self.size, -1)
         j = self.places.index(place)
-        return np.arange(self.size) // self.strides[j] % len(self.domains[j].values)
+        return np.arange(self.size) // self.strides[j] % self.domains[j].size
 
 
 @dataclass(frozen=True)
@@ -178,7 +195,10 @@ Groups = Cells | DiscoveredCells
 def domains_of(query: Query) -> tuple[Domain, ...]:
     """Return the domain of every key, or raise an error."""
     outputs = {expr.name: repr(name) for name, expr in query.select if isinstance(expr, Col)}
-    return tuple(Domain(key, finite_values(key.expr, outputs.get(key.name, "a grouping key"))) for key in query.keys)
+    return tuple(
+        Domain(key, finite_values(key.expr, outputs.get(key.name, "a grouping key")), facts(key.expr).null)
+        for key in query.keys
+    )
 
 
 def cells(query: Query) -> tuple[Cells, ...]:
@@ -198,7 +218,7 @@ def cells(query: Query) -> tuple[Cells, ...]:
 def finite_values(expr: Expr, name: str) -> tuple[Value, ...]:
     """Return the finite list of an expression's values, or raise an error."""
     values = facts(expr).values
-    if not values:
+    if values is None:
         raise QueryError(
             "HB551",
             f"The values of {name} are not declared, and the groups that exist could reveal who is in the data.",

@@ -24,8 +24,10 @@ def _all(exprs: Iterable[Expr | None]) -> set[str]:
 
 def prune(query: Query) -> Query:
     """Reduce the scans and projections of a query to the columns that it uses."""
-    bare = {key.expr.name for key in query.keys if isinstance(key.expr, Col)}
-    inside: list[Expr] = [key.expr for key in query.keys if not isinstance(key.expr, Col)]
+    # where NULL is a group, the scan reads unlisted values as NULL
+    listed = [key.expr for key in query.keys if isinstance(key.expr, Col) and not key.expr.facts.null]
+    bare = {expr.name for expr in listed}
+    inside: list[Expr] = [key.expr for key in query.keys if key.expr not in listed]
     for aggregate in query.aggregates:
         inside.extend((*aggregate.arguments, *([] if aggregate.where is None else [aggregate.where])))
     used = _all(inside)
