@@ -360,12 +360,14 @@ class Curator:
         self, analyst: str, planned: PreparedAnalysis, question: Question, text: str, versions: Mapping[str, str]
     ) -> Event | None:
         """Give the event under which an earlier version charged this query and recorded a release, if one did."""
-        if not (isinstance(planned, PreparedQuery) and planned.plan.threshold):
+        if not (isinstance(planned, PreparedQuery) and (planned.plan.threshold or planned.plan.choices)):
             return None
-        charge = {"epsilon": str(planned.epsilon), "delta": str(self._delta(analyst, planned.tables, question))}
+        # without groups to select, a query may have used no δ where it could have used some
+        deltas = {self._delta(analyst, planned.tables, question), planned.delta}
+        charges = [{"epsilon": str(planned.epsilon), "delta": str(delta)} for delta in deltas]
         names = [table.name for table in planned.private]
         with self.ledger.snapshot() as snapshot:
-            for entry in self._earlier.find(snapshot, analyst, text, names[0], versions[names[0]], charge=charge):
+            for entry in self._earlier.find(snapshot, analyst, text, names[0], versions[names[0]], charges=charges):
                 event = from_facts(json.loads(entry.facts))
                 if entry.key == f"{self._key(analyst, planned, text, versions, event)} {names[0]}":
                     return event

@@ -71,24 +71,32 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 class EarlierSelections:
-    """Charges of queries that selected groups, indexed by query: those of earlier versions are still answered for free.
+    """Charges of queries that selected groups or candidates, indexed by query: they are still answered for free.
 
-    The event is part of a key, and how groups are selected, and with which default δ, has changed between versions.
+    The event is part of a key, and how groups (and with which default δ) and candidates are selected has changed
+    between versions.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._charges: dict[tuple[str, str, str, str], list[Entry]] = {}
         for entry in snapshot.entries(EntryFilter(kind="charge")):
-            if '"mechanism":"threshold"' in entry.facts:
+            if '"mechanism":"threshold"' in entry.facts or '"mechanism":"selection"' in entry.facts:
                 self._charges.setdefault((entry.analyst, entry.dataset, entry.version, entry.query), []).append(entry)
 
     def find(
-        self, snapshot: Snapshot, analyst: str, text: str, dataset: str, version: str, *, charge: Mapping[str, str]
+        self,
+        snapshot: Snapshot,
+        analyst: str,
+        text: str,
+        dataset: str,
+        version: str,
+        *,
+        charges: Sequence[dict[str, str]],
     ) -> Iterator[Entry]:
-        """Give the charges of this query whose release states this ε and δ, newest first."""
+        """Give the charges of this query whose release states one of these pairs of ε and δ, newest first."""
         for entry in reversed(self._charges.get((analyst, dataset, version, text), [])):
             body = snapshot.body(entry.sequence)
-            if body is not None and json.loads(body)["receipt"]["charge"] == charge:
+            if body is not None and json.loads(body)["receipt"]["charge"] in charges:
                 yield entry
 
 
