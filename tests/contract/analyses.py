@@ -103,6 +103,17 @@ OF_RANGES: dict[str, Any] = {
 SOME: tuple[Begin, ...] = (((), (("a", True, True), ("b", False, True)), ((None, None, None),)),)
 
 
+#: Units at the ends of different buckets of rows, with no group at all, or with several.
+HOLDERS: tuple[Begin, ...] = (
+    ((), ((1.0, None),) * 3, ((-1.0, None),) * 5),
+    ((), ((7.0, None),) * 4, ((None, None),) * 2),
+    ((), ((1.0, "a"), (1.0, "b")), ((0.0, "c"),)),
+)
+LISTED: tuple[Begin, ...] = tuple(
+    (base, tuple((k,) for _, k in one), tuple((k,) for _, k in two)) for base, one, two in HOLDERS
+)
+
+
 def _links(*rows: tuple[Any, ...]) -> tuple[tuple[tuple[Any, ...], ...], ...]:
     return tuple((row,) for row in rows)
 
@@ -212,6 +223,9 @@ CASES = (
     Case("synthetic", {"columns": ["k"]}, "k", begin=(((), (("a",), ("b",)), (("c",), ("b",))),)),
     Case("tabulate", {"columns": ["k", "f"]}, "k f", begin=CELLS),
     Case("tabulate", {"columns": ["k", "f"], "count": "units"}, "k f", units=True, begin=CELLS),
+    # of two units with at most six rows only one fills its bucket: four rows, and six of the eight of the next one
+    Case("profile", {"columns": ["x", "k"]}, "x k", begin=HOLDERS, few={REPLACE: {4: 0.87}}),
+    Case("profile", {"columns": ["k"], "max_rows": 9}, "k", units=True, begin=LISTED, few={REPLACE: {3: 0.87}}),
     Case("min_cut", WEIGHED, "a b v", LINKS, begin=((RING, ((5, 0, 1.0), (5, 1, 1.0)), ((0, 1, 0.0),)),)),
     Case(
         "spanning_tree",
