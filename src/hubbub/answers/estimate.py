@@ -156,6 +156,7 @@ class Estimate:
             return f"Cost: {PUBLIC}"
         cost = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
+        lines += [f"  {self.cells:,} groups"] if self.cells > 1 else []
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
         lines += [f"  target: {self.target}"] if self.target else []
         lines += [f"  {self.groups.sentence()}"] if self.groups is not None else []

@@ -123,5 +123,5 @@ __all__ = ["budget", "estimate", "margin", "release", "rows"]
 
 
 def _cells(count: int) -> str:
-    """Return the number of cells, if it is known before the query runs."""
-    return f"{count:,} cell{'s' if count != 1 else ''}, " if count else ""
+    """Return the number of groups, if it is known before the query runs."""
+    return f"{count:,} group{'s' if count != 1 else ''}, " if count else ""

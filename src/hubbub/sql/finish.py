@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from hubbub.noise.source import RandomSource
 from hubbub.sql import partition_selection, postprocess
 from hubbub.sql.aggregates.formula import Floats
-from hubbub.sql.allocation import deviations_at_level
+from hubbub.sql.allocation import LEVEL, deviations_at_level
 from hubbub.sql.estimates import CellKeys, ColumnEstimate, Integers, choice, estimate, expression
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import DiscoveredCells, domains_of
-from hubbub.sql.noise import CellSelections
+from hubbub.sql.noise import CellSelections, half_width
 from hubbub.sql.plan import Plan
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]
@@ -183,7 +183,7 @@ def present(
     estimates |= {
         each.choice.name: choice(each, outcomes) for each, outcomes in zip(plan.choices, selected, strict=True)
     }
-    shown = _arrange(plan, keys, estimates)
+    shown = _arrange(plan, keys, estimates, sums)
     columns: list[ColumnEstimate] = []
     for _, expr in plan.query.select:
         nothing = np.full(keys.size, np.nan)
@@ -204,13 +204,29 @@ def present(
     )
 
 
-def _arrange(plan: Plan, keys: CellKeys, estimates: Mapping[str, ColumnEstimate]) -> NDArray[np.int64]:
+def _arrange(
+    plan: Plan, keys: CellKeys, estimates: Mapping[str, ColumnEstimate], sums: Sequence[Floats]
+) -> NDArray[np.int64]:
     query = plan.query
     if query.having is None and not query.order:
         rows = np.arange(keys.size)
-        return rows if query.limit is None else rows[: query.limit]
-    table = {**keys.typed, **{name: (each.value, each.kind) for name, each in estimates.items()}}
-    return postprocess.arrange(table, query.having, query.order, query.limit)
+    else:
+        table = {**keys.typed, **{name: (each.value, each.kind) for name, each in estimates.items()}}
+        rows = postprocess.arrange(table, query.having, query.order)
+    return rows if query.limit is None else _limited(plan, rows, sums)[: query.limit]
+
+
+def _limited(plan: Plan, rows: NDArray[np.int64], sums: Sequence[Floats]) -> NDArray[np.int64]:
+    """Leave out groups that may be empty, because LIMIT asks for groups that exist; keep all if all may be empty.
+
+    A declared group is there even without rows. It surely has rows if a count of them exceeds its margin of error.
+    """
+    counts = {plan.place(f.measures[f.count]) for f in plan.formulas.values() if f.count is not None}
+    if not plan.query.keys or not counts or plan.threshold is not None:
+        return rows
+    margins = {place: half_width(plan.measures[place].mechanism, LEVEL) for place in counts}
+    surely = np.any([sums[place] > margin for place, margin in margins.items()], axis=0)[rows]
+    return rows[surely] if surely.any() else rows
 
 
 def _ratio(plan: Plan, size: int, sums: Sequence[Floats]) -> Floats:

@@ -40,7 +40,7 @@ def evaluate(answers: Columns, expressions: Sequence[Expr]) -> list[NDArray[Any]
     return [columns[f"e{i}"] for i in range(len(expressions))]
 
 
-def arrange(answers: Columns, having: Expr | None, order: Sequence[OrderTerm], limit: int | None) -> NDArray[np.int64]:
+def arrange(answers: Columns, having: Expr | None, order: Sequence[OrderTerm]) -> NDArray[np.int64]:
     """Return the indices of the output rows in order; ties keep the order of the cells."""
     text = 'SELECT "$row" AS r FROM answers'
     if having is not None:
@@ -51,8 +51,6 @@ def arrange(answers: Columns, having: Expr | None, order: Sequence[OrderTerm], l
         for term in order
     ]
     text += f" ORDER BY {', '.join([*terms, chr(34) + '$row' + chr(34)])}"
-    if limit is not None:
-        text += f" LIMIT {limit}"
     return np.asarray(_run(answers, text)["r"], dtype=np.int64)
 
 
