@@ -171,7 +171,26 @@ def _check_query(paper: dict[str, Any], result: ReceiptCheck) -> None:
     thresholds = kinds.count("threshold") + kinds.count("weights")
     if thresholds != (None in paper["cells"]):
         raise _ReceiptError("A threshold is required for groups that are not known in advance, and only for them.")
+    _check_levels(paper)
     _check_total(losses, paper["charge"], result)
+
+
+def _check_levels(paper: dict[str, Any]) -> None:
+    """Check that bounds that are said to be found were found: in multiples of a bound, noise covers anything.
+
+    A unit is at most once in a group, and gives its vote to one group, so neither needs a bound.
+    """
+    auto = paper["bounds"] is not None and "auto" in paper["bounds"]
+    kinds = [draw["kind"] for draw in paper["draws"]]
+    bounded = [
+        draw["kind"] in ("threshold", "selection", "top")
+        or (draw["kind"] == "sum" and (draw["per"] == "row" or paper["cells"] != [1] * len(paper["cells"])))
+        for draw in paper["draws"]
+    ]
+    if auto and any(bounded) and "levels" not in kinds:
+        raise _ReceiptError("The contribution bounds are said to be found, and no draw finds them.")
+    if "levels" in kinds and "rest" not in kinds and not (auto and any(bounded)):
+        raise _ReceiptError("A draw finds contribution bounds that no other draw needs.")
 
 
 def _runs(events: list[tuple[dict[str, Any], int]]) -> list[tuple[dict[str, Any], int]]:

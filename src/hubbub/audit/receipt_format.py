@@ -287,6 +287,7 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {
     "levels": {"noise": _noise},
+    "rest": {"noise": _noise},
     "sum": {"per": _one_of("unit", "row"), "adds": _bounds, "noise": _noise},
     "threshold": {"per": _one_of("unit"), "adds": _bounds, "threshold": _integer(1), "noise": _event},
     "weights": {

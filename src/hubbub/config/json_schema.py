@@ -20,11 +20,12 @@ _COLUMN = {
     "properties": {
         "type": {"enum": [kind.value for kind in Kind], "description": "Required for CSV files, which have no types."},
         "bounds": {
-            "type": ["array", "null"],
-            "items": _NUMBER,
-            "minItems": 2,
-            "maxItems": 2,
-            "description": "Smallest and largest number or date; values outside are clamped. Allows sums and averages.",
+            "oneOf": [
+                {"const": "auto"},
+                {"type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2},
+            ],
+            "description": "Smallest and largest number or date; values outside are clamped. Allows sums and averages. "
+            "With `auto` each query finds them privately.",
         },
         "step": {**_NUMBER, "description": "Precision of sums: values are rounded to multiples of it."},
         "values": {"type": ["array", "null"], "minItems": 1, "description": "All group keys. Allows GROUP BY."},

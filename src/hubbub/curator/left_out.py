@@ -114,8 +114,15 @@ def _clamped(plan: Plan, private: Iterable[Table]) -> tuple[Clamp, ...]:
     for scan, source in _read(plan.query.relation, names):
         column = scan.table.column(source)
         if scan.table.name in tables and column is not None and column.kind.numeric and column.bounds is not None:
-            bounds[source] = column.bounds
+            bounds[source] = column.bounds if not column.auto else (_found_bounds(plan, scan, source) or column.bounds)
     return tuple(Clamp(name, brief(each.low), brief(each.high)) for name, each in sorted(bounds.items()))
+
+
+def _found_bounds(plan: Plan, scan: Scan, source: str) -> Bounds | None:
+    """Return the bounds that a query found for a column of `bounds: auto`, if it is an argument by itself."""
+    arguments = [expr for aggregate in plan.query.aggregates for expr in aggregate.arguments]
+    own = [expr for expr in arguments if isinstance(expr, Col) and _sources(scan).get(expr.name) == source]
+    return next((expr.facts.bounds for expr in own if expr.facts.bounds is not None), None)
 
 
 def _read(rel: Rel, names: set[str]) -> Iterator[tuple[Scan, str]]:

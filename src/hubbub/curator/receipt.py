@@ -28,6 +28,7 @@ from hubbub.sql.measures import KeyWeight, UnitCount
 from hubbub.sql.noise import CellSelections, NoisyMeasure
 from hubbub.sql.partition_selection import Rule
 from hubbub.sql.plan import Plan
+from hubbub.sql.value_bounds import ValueBounds
 
 FORMAT = 1
 #: The edition of the sentences in `derivation`; raise it when they are reworded. Receipts without it have the first.
@@ -90,6 +91,13 @@ def draws(plan: Plan) -> list[dict[str, Any]]:
     return facts
 
 
+def draws_with_values(values: ValueBounds) -> list[dict[str, Any]]:
+    """Give the facts of a query that finds bounds of columns: its histograms, and all the rest as one pure draw."""
+    facts = [_levels(level) for level in values.histograms]
+    (noise, _) = to_facts(values.event)["parts"][-1]  # type: ignore[index]
+    return [*facts, {"kind": "rest", "what": "the query with the bounds that were found, as a whole", "noise": noise}]
+
+
 def _top(plan: Plan, top: TopK) -> dict[str, Any]:
     measure = topk.measure(plan.query)
     return {
@@ -101,7 +109,8 @@ def _top(plan: Plan, top: TopK) -> dict[str, Any]:
 
 
 def _levels(level: LevelHistogram) -> dict[str, Any]:
-    what = {"rows": "rows", "cells": "groups", "sum": "total of a sum"}[level.contribution]
+    names = {"rows": "rows", "cells": "groups", "sum": "total of a sum", "values": "largest value"}
+    what = names[level.contribution]
     return {
         "kind": "levels",
         "what": f"units by their {what}, at {len(level.levels)} levels: a unit adds 1 to one level",

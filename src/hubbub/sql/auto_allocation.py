@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from hubbub.core.reals import floor_to
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import contribution_levels
@@ -19,6 +20,7 @@ from hubbub.sql.relations import Rel
 
 #: One measure leaves a third of its budget to the histogram of levels; several that share one leave less each.
 _MORE = 2
+_PLACES = 24
 
 
 def add_histograms(
@@ -30,9 +32,10 @@ def add_histograms(
     histograms = []
     for contribution, targets in _targets(workload, allocation):
         share = Fraction(1, len(targets) + _MORE)
-        portion = sum((parts[i] for i in targets), Fraction(0)) * share
+        # rounded down to decimals, so that the losses of all draws add up exactly to at most the whole
+        portion = floor_to(sum((parts[i] for i in targets), Fraction(0)) * share, _PLACES)
         for i in targets:
-            left[i] = parts[i] * (1 - share)
+            left[i] = floor_to(parts[i] * (1 - share), _PLACES)
         rate = float(sum((left[i] for i in targets), Fraction(0)) / len(targets))
         histograms.append(_histogram(workload, allocation, contribution, targets, portion, rate, relation, options))
     measures = tuple(
@@ -144,6 +147,8 @@ def _steps(relation: Relation) -> Sensitivity:
 
 def _scaled(noised: NoisyMeasure, bound: int) -> NoisyMeasure:
     """Return a measure with its noise at a bound, which is that at the bound 1 times as large."""
+    if bound == 1:
+        return noised
     moved = Sensitivity(noised.sensitivity.l1 * bound, noised.sensitivity.l2_squared * bound**2)
     mechanism = noised.mechanism
     if not isinstance(mechanism, Laplace):

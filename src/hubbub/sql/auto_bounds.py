@@ -19,8 +19,8 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import RandomSource
 from hubbub.sql.aggregates.formula import Floats
 
-#: What a histogram counts in each unit: its rows, its cells, or the total of one sum (in steps).
-Contribution = Literal["rows", "cells", "sum"]
+#: What a histogram counts in each unit: rows, cells, the total of one sum (in steps), or its largest magnitude.
+Contribution = Literal["rows", "cells", "sum", "values"]
 
 #: The largest number of levels: the lowest of a large maximum are left out.
 _MAX_LEVELS = 80
@@ -130,7 +130,7 @@ def choose_bound(
     middles = (np.concatenate([[0.0], ends[:-1]]) + 1 + ends) / 2
     middles[0] = ends[0]
     highest = _highest(noisy, scale)
-    expected, allowed = _tail(noisy, highest, scale)
+    expected, allowed = _tail(noisy, ends, highest, scale)
     left_out = _beyond(expected, middles, ends)
     best = int(np.argmin(left_out + ends / rate))
     most = float(_beyond(allowed, middles, ends)[best])
@@ -149,12 +149,15 @@ def _highest(noisy: Floats, scale: float) -> int:
     return level
 
 
-def _tail(noisy: Floats, highest: int, scale: float) -> tuple[Floats, Floats]:
-    """Return the units of each level as expected and as allowed for: beyond the visible levels they become fewer."""
+def _tail(noisy: Floats, ends: Floats, highest: int, scale: float) -> tuple[Floats, Floats]:
+    """Return the units of each level as expected and as allowed for: beyond the visible levels they become fewer.
+
+    Decay is for levels that grow by √2; where they grow faster, there is more of it.
+    """
     top = max(float(noisy[highest]), scale)
     before = max(float(noisy[max(0, highest - 2)]), scale) if highest >= 2 else 4 * top
     decay = min(max((top / before) ** 0.5, _FASTEST), _SLOWEST)
-    steps = np.arange(len(noisy) - highest - 1)
+    steps = 2 * np.log2(ends[highest + 1 :] / ends[highest]) - 1
     visible = np.maximum(noisy[: highest + 1], 0.0)
     hidden = min(top * decay, _HIDDEN * scale) * decay**steps
     return np.concatenate([visible, hidden]), np.concatenate([visible, _ALLOWED * scale * _ALLOWED_DECAY**steps])

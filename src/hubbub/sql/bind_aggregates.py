@@ -16,7 +16,7 @@ from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_scope import Context, NameScope, is_unit
 from hubbub.sql.domains import with_values
-from hubbub.sql.expressions import Col, Expr, Facts, Literal, facts
+from hubbub.sql.expressions import Col, Expr, Facts, Literal, facts, finds_bounds
 from hubbub.sql.nodes import AGGREGATE_NAMES, AGGREGATE_NODES, SPECIAL_AGGREGATES
 from hubbub.sql.query import Aggregate
 from hubbub.sql.relations import UnitAggregate
@@ -240,6 +240,10 @@ def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) 
         )
     known = facts(argument).bounds
     if known is None or max(abs(known.low), abs(known.high)) > MAX_BOUND:
+        if finds_bounds(argument) and not isinstance(argument, Literal):
+            # the engine clamps each row to the bounds that the query finds, which are below this maximum
+            whole = Bounds(-MAX_BOUND, MAX_BOUND)
+            return replace(argument, facts=replace(argument.facts, bounds=whole))
         raise ctx.error(
             node,
             "HB515",

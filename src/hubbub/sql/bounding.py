@@ -98,6 +98,7 @@ class StatementContext:
 
     @property
     def dialect(self) -> Dialect:
+        """The dialect of the statement."""
         return self.options.dialect
 
     @property

@@ -4,13 +4,15 @@ Tested in tests/sql/test_auto_bounds.py.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from hubbub.sql import render
 from hubbub.sql.bounding import RenderOptions, StatementContext, base_rows, inner_names, saturated
 from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.expressions import Expr
 from hubbub.sql.keys import Groups
 from hubbub.sql.measures import BoundedSum, UnitCount
-from hubbub.sql.relations import UNIT, Rel
+from hubbub.sql.relations import UNIT, Rel, owned
 
 
 def rows_by_level(relation: Rel, levels: Sequence[int], options: RenderOptions) -> str:
@@ -31,6 +33,31 @@ def cells_by_level(relation: Rel, cells: Groups, levels: Sequence[int], options:
         f"{part} AS (SELECT DISTINCT {ctx.pair} FROM {base}) "
         + _by_level(f"(SELECT u, count(*) AS n FROM {part} GROUP BY u) AS t", levels, options.dialect)
     )
+
+
+def values_by_level(
+    relation: Rel, expr: Expr, where: Expr | None, levels: Sequence[int], unit: Fraction, options: RenderOptions
+) -> str:
+    """Write the query that returns (level, m0): the number of units whose largest magnitude reaches that level.
+
+    Levels are multiples of `unit`. Where each row is a unit, it counts rows. Units without a value are not counted.
+    """
+    dialect = options.dialect
+    value = f"abs({render.expression(expr, dialect)})"
+    if where is not None:
+        value = f"CASE WHEN {render.expression(where, dialect)} THEN {value} END"
+    rows = f"({render.relation(relation, dialect)}) AS r"
+    if owned(relation):
+        u = f"r.{dialect.identifier(UNIT)}"
+        each = f"SELECT {u} AS u, max({value}) AS n FROM {rows} WHERE {u} IS NOT NULL GROUP BY {u}"
+    else:
+        each = f"SELECT {value} AS n FROM {rows}"
+    present = f"(SELECT n FROM ({each}) AS v WHERE n IS NOT NULL) AS t"
+    whens = " ".join(
+        f"WHEN n <= {dialect.number(level * unit)} THEN {place}" for place, level in enumerate(levels[:-1])
+    )
+    leveled = f"SELECT CAST(CASE {whens} ELSE {len(levels) - 1} END AS {dialect.integers[64]}) AS level FROM {present}"
+    return f"SELECT level, {saturated('count(*)', 0, dialect)} FROM ({leveled}) AS l GROUP BY level"
 
 
 def sums_by_level(

@@ -73,9 +73,10 @@ def _limits(limits: ContributionBounds) -> str:
 
 def _level(level: LevelHistogram) -> str:
     what = {"rows": "rows", "cells": "groups", "sum": "total of a sum in steps"}[level.contribution]
+    noise = f"ε={brief(level.portion)}: Laplace noise of scale {brief(level.mechanism.scale)}"
     return (
         f"units by their {what}, at levels {level.levels[0]:,} to {level.levels[-1]:,}: L1 sensitivity "
-        f"{level.mechanism.sensitivity}, ε={brief(level.portion)}: Laplace noise of scale {brief(level.mechanism.scale)}"
+        f"{level.mechanism.sensitivity}, {noise}"
     )
 
 

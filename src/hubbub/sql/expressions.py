@@ -62,6 +62,13 @@ class FunctionCall:
 Expr = Col | Literal | FunctionCall
 
 
+def finds_bounds(expr: Expr) -> bool:
+    """Return whether an expression reads a column with `bounds: auto`."""
+    if isinstance(expr, Col):
+        return expr.facts.auto
+    return isinstance(expr, FunctionCall) and any(map(finds_bounds, expr.args))
+
+
 def facts(expr: Expr) -> Facts:
     """Return the facts about an expression's value."""
     if not isinstance(expr, Literal):

@@ -5,21 +5,29 @@ Tested in tests/sql/test_auto_bounds.py.
 
 import itertools
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from hubbub.sql.aggregates.formula import Floats, Formula, Value
-from hubbub.sql.measures import RowCount
+from hubbub.sql.measures import BoundedSum, RowCount
 from hubbub.sql.plan import Plan
 
 
 def missing(plan: Plan, place: int) -> tuple[float, float]:
     """Return how much less and how much more a measure could be without its bound, as allowed for in intervals."""
-    chosen = plan.left_out.get(place)
-    if chosen is None:
-        return 0.0, 0.0
-    low, high = plan.adds[place]
-    return chosen.most * min(low, 0), chosen.most * max(high, 0)
+    chosen, measure = plan.left_out.get(place), plan.measures[place].measure
+    down = up = 0.0
+    if chosen is not None:
+        low, high = plan.adds[place]
+        down, up = chosen.most * min(low, 0), chosen.most * max(high, 0)
+    if isinstance(measure, BoundedSum):
+        for i, term in enumerate(measure.terms):
+            # beside the other factor at its largest
+            others = [float(other.reach) for j, other in enumerate(measure.terms) if j != i]
+            cut = plan.clipped.get(term.expr, 0.0) * prod(others) / float(measure.step)
+            down, up = down - cut, up + cut
+    return down, up
 
 
 def margins(plan: Plan, formula: Formula, core: Value, sums: Sequence[Floats]) -> tuple[Floats, Floats]:

@@ -32,6 +32,7 @@ from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.explain import derivation
+from hubbub.sql.expressions import Expr
 from hubbub.sql.keys import Cells, Groups, cells
 from hubbub.sql.measures import Measure
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure
@@ -75,6 +76,7 @@ class Plan:
     levels: tuple[LevelHistogram, ...] = ()  #: from which bounds are chosen first; `settle` then gives the statements
     adds: tuple[tuple[int, int], ...] = ()  #: what a unit adds to each measure at the bound 1, least and most
     left_out: Mapping[int, ChosenBound] = field(default_factory=dict)  #: by measure, once bounds were chosen
+    clipped: Mapping[Expr, float] = field(default_factory=dict)  #: what bounds of values that were found may cut off
     inputs: "PlanInputs | None" = None  #: what `settle` needs
 
     @property
@@ -123,9 +125,9 @@ def plan(
     numbers.epsilon(epsilon)
     if delta:
         numbers.delta(delta)
-    relation, limits = _privacy_terms(query, groups, rows)
+    relation, limits = privacy_terms(query, groups, rows)
     options = RenderOptions(salt, hashing, dialect)
-    bounded_rows = _bound_work(query, groups, rows, options)
+    bounded_rows = bound_work(query, groups, rows, options)
     if query.top:
         return _top(query, bounded_rows, epsilon, relation, limits, options)
     if query.keys and partition_selection.needed(query) and delta:
@@ -173,8 +175,7 @@ def plan(
         derivation(bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels),
         levels,
         adds_at_one(best, levels),
-        {},
-        PlanInputs(bounded_rows, workload, options) if auto else None,
+        inputs=PlanInputs(bounded_rows, workload, options) if auto else None,
     )
 
 
@@ -261,15 +262,17 @@ def _event(allocation: Allocation, rule: partition_selection.Rule | None, levels
     return Composed(tuple(parts))
 
 
-def _bound_work(query: Query, groups: int | None, rows: int | None, options: RenderOptions) -> Rel:
+def bound_work(query: Query, groups: int | None, rows: int | None, options: RenderOptions) -> Rel:
     """Return the relation of a query, truncated so that one unit and one row cost a bounded amount of work."""
     part = fanout.bound_joins(query.relation, fanout.TruncationBounds(groups, rows, options.salt, options.hashing))
-    rel = row_cost.truncate_texts(part.rel, row_cost.output_expressions(query), every=bool(part.joins))
+    # a cut to a bound that is found sorts whole rows, as a cut before a join does, so every text is shortened
+    sorts = rows is None and fanout.contribution(query.relation).auto
+    rel = row_cost.truncate_texts(part.rel, row_cost.output_expressions(query), every=sorts or bool(part.joins))
     row_cost.check_row_cost(query, rel, part.joins, options.dialect)
     return rel
 
 
-def _privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[Relation, ContributionBounds | None]:
+def privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[Relation, ContributionBounds | None]:
     """Return the neighboring relation, and the contribution bounds that follow from those of the private tables."""
     private = [table for table in query.tables if table.unit is not None]
     units = [table.unit for table in private if table.unit is not None]
