@@ -152,7 +152,9 @@ class LeftOut:
         if self.total is not None:
             return f"Each {self.unit} adds at most {self.total:,.6g} to the sum, a bound that the query chose."
         if self.maximum is not None and self.groups is None and self.rows is None:
-            return f"The query finds how much of each {self.unit} counts, up to {_plural(self.maximum, 'row')}."
+            most = _plural(self.maximum, "row")
+            typical = "; errors are estimated for a hundredth of that" if self.maximum >= 100 else ""
+            return f"The query finds how much of each {self.unit} counts, up to {most}{typical}."
         groups = "" if self.groups is None else _plural(self.groups, "group")
         rows = "" if self.rows is None else f"at most {_plural(self.rows, 'row')}"
         if groups and rows:

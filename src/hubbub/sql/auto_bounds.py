@@ -106,8 +106,8 @@ class LevelHistogram:
 
     @property
     def typical(self) -> int:
-        """A bound in the middle of the levels, for which errors are estimated before the data is read."""
-        return self.levels[len(self.levels) // 2]
+        """A hundredth of the maximum, for which errors are estimated before the data is read."""
+        return max((level for level in self.levels if level <= self.levels[-1] / 100), default=self.levels[0])
 
     def exact(self, table: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
         """Return the number of units at each level; units above the maximum count at the last."""
