@@ -1,6 +1,7 @@
 """Replay a plan on simulated neighbors: honest plans pass, and broken ones are detected."""
 
 import random
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,9 @@ from hubbub.audit.simulated_rows import SimulatedData
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
-from hubbub.errors import AuditError
+from hubbub.errors import AuditError, QueryError
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql import plan as plans
 from hubbub.sql.plan import Plan
 
 COLUMNS = (
@@ -50,13 +53,21 @@ def replayed(text: str, known: dict[str, Table], spoil: Any = None) -> ReplayRes
 
 
 @pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("unit", [PrivacyUnit(None), PrivacyUnit("patient", groups=2, rows=2)], ids=["row", "patient"])
+@pytest.mark.parametrize(
+    "unit",
+    [PrivacyUnit(None), PrivacyUnit("patient", groups=2, rows=2), PrivacyUnit("patient", 20, 20, auto=True)],
+    ids=["row", "patient", "auto"],
+)
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_honest_plan_covers_simulated_neighbors_of_both_relations(
     text: str, unit: PrivacyUnit, relation: Relation
 ) -> None:
     if unit.column is None and "patient" in text:
         return  # a row has no owner to be counted
+    if unit.auto and text.startswith("CALL"):
+        with pytest.raises(QueryError, match="HB576"):
+            replayed(text, tables(unit, relation))
+        return
     found = replayed(text, tables(unit, relation))
     assert found.problems == []
     assert found.pairs[Relation.REPLACE] >= 5
@@ -72,6 +83,57 @@ def test_a_plan_without_a_bound_on_rows_is_found() -> None:
 
     known = tables(PrivacyUnit("patient", groups=2, rows=2), Relation.ADD_REMOVE)
     assert replayed("SELECT region, SUM(x) AS s FROM visits GROUP BY region", known, spoil).problems
+
+
+AUTO = PrivacyUnit("patient", 20, 20, auto=True)
+
+
+def _uncut(of: Any, *given: Any) -> Any:
+    texts = (re.sub(r"(<= )\d+(\) AS r|$)", r"\g<1>9000\2", each.sql) for each in of(*given))
+    return tuple(replace(each, sql=sql) for each, sql in zip(of(*given), texts, strict=True))
+
+
+PLANTED: dict[str, tuple[str, str, Any]] = {
+    "bound not applied": ("SELECT COUNT(*) AS n FROM visits", "statements_at", _uncut),
+    "noise of the bound 1": (
+        "SELECT SUM(x) AS s FROM visits",
+        "at_bounds",
+        lambda of, *given: of(*given[:-1], [1 for _ in given[-1]]),
+    ),
+    "loss of the bound 1": (
+        "SELECT SUM(x) AS s FROM visits",
+        "at_bounds",
+        lambda of, *given: replace(
+            of(*given),
+            measures=tuple(
+                replace(m, mechanism=replace(m.mechanism, scale=old.mechanism.scale))
+                for m, old in zip(of(*given).measures, given[1].measures, strict=True)
+            ),
+        ),
+    ),
+    "half of a histogram's noise": (
+        "SELECT COUNT(*) AS n FROM visits",
+        "add_histograms",
+        lambda of, *given: (
+            of(*given)[0],
+            tuple(replace(each, mechanism=_halved(each.mechanism)) for each in of(*given)[1]),
+        ),
+    ),
+}
+
+
+def _halved(mechanism: Laplace) -> Laplace:
+    object.__setattr__(mechanism, "sensitivity", 0)  # one unit is said to change nothing
+    return mechanism
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_errors_in_bounds_that_are_found_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, function, around = PLANTED[name]
+    known, of = tables(AUTO, Relation.ADD_REMOVE), getattr(plans, function)
+    assert replayed(text, known).problems == []
+    monkeypatch.setattr(plans, function, lambda *given: around(of, *given))
+    assert replayed(text, known).problems != []
 
 
 def test_a_plan_that_depends_on_the_order_of_rows_is_found() -> None:

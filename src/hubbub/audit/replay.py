@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from hubbub.analyses.base import EngineRun, PreparedAnalysis
-from hubbub.audit.grey_box import Tape, covered_by, record_draws, repeat_draws
-from hubbub.audit.sensitivity import check_sensitivity
+from hubbub.audit.grey_box import PairCost, Tape, charged_cost, covered_by, record_draws, repeat_draws
+from hubbub.audit.sensitivity import at_random_bounds, check_sensitivity, queries
 from hubbub.audit.simulated_rows import EXTREME, SimulatedData
+from hubbub.core.events import Composed, Event
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
 from hubbub.sql.finish import Tables
@@ -70,9 +71,13 @@ def _declared_relation(tables: Iterable[Table]) -> Relation:
     return Relation.REPLACE if replaced else Relation.ADD_REMOVE
 
 
-def _query(plan: Plan, data: SimulatedData, result: ReplayResult, chance: random.Random) -> Iterator[str]:
+def _query(planned: Plan, data: SimulatedData, result: ReplayResult, chance: random.Random) -> Iterator[str]:
+    plan = at_random_bounds(planned, chance)
+    if not covered_by(_cost(plan), planned.event):
+        yield "At bounds that the query could find, its draws cost more than was charged."
+
     def results() -> Tables:
-        return {statement.name: data.ask(statement.sql).through(dict) for statement in plan.statements}
+        return {name: data.ask(sql).through(dict) for name, sql in queries(plan).items()}
 
     before = results()
     data.shuffle(chance)
@@ -86,6 +91,13 @@ def _query(plan: Plan, data: SimulatedData, result: ReplayResult, chance: random
             twice = plan.relation is Relation.ADD_REMOVE and relation is Relation.REPLACE
             yield from check_sensitivity(plan, before, results(), units=2 if twice else 1)
         data.show()
+
+
+def _cost(plan: Plan) -> PairCost:
+    """Add up the losses of all draws of a plan at its bounds, without that of the measure that selects groups."""
+    events: list[tuple[Event, int]] = [(each.mechanism.event, 1) for each in plan.levels]
+    events += [(each.mechanism.event, 1) for place, each in enumerate(plan.measures) if place != plan.keys]
+    return charged_cost(Composed((*events, *(pair for each in plan.choices for pair in each.events))))
 
 
 def _analysis(

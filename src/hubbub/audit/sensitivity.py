@@ -1,14 +1,31 @@
 """Compare exact results on two neighboring datasets with the sensitivity that the plan states."""
 
+import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.auto_bounds import ChosenBound
 from hubbub.sql.finish import Tables, exact_results
-from hubbub.sql.plan import Plan
+from hubbub.sql.plan import Plan, settle
 
 Exact = tuple[tuple[Any, ...], tuple[Any, ...]]  #: measures per cell, histograms per cell and bucket
+
+
+def at_random_bounds(plan: Plan, chance: random.Random) -> Plan:
+    """Return a plan that finds its bounds at random ones, with its levels: noise must cover neighbors at all of them."""
+    if not plan.levels:
+        return plan
+    chosen = [ChosenBound(chance.choice(each.levels), 0.0, 0.0, 1.0, 1.0, each.contribution) for each in plan.levels]
+    return replace(settle(plan, chosen), levels=plan.levels)
+
+
+def queries(plan: Plan) -> dict[str, str]:
+    """Return the SQL of all levels and statements of a plan, by name."""
+    return {each.name: each.sql for each in (*plan.levels, *plan.statements)}
 
 
 def check_sensitivity(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False, units: int = 1) -> list[str]:
@@ -22,18 +39,29 @@ def check_sensitivity(plan: Plan, one: Tables, two: Tables, *, nothing: bool = F
     Tested   tests/audit/test_sensitivity.py::test_neighbors_within_the_stated_sensitivity_are_not_complained_of
              tests/audit/test_sensitivity.py::test_a_sensitivity_that_is_halved_is_complained_of
     """
+    levels = _compare_levels(plan, one, two, nothing=nothing, units=units)
     if plan.threshold is not None:
-        return _compare_groups(plan, one, two, nothing=nothing, units=units)
+        return levels + _compare_groups(plan, one, two, nothing=nothing, units=units)
     a, b = exact_results(plan, one), exact_results(plan, two)
     if nothing:
-        return _differences(a, b)
+        return levels + _differences(a, b)
     if plan.top is not None:
         moved = np.abs(a[0][0] - b[0][0]).max(initial=0)
         # the added unit may be on either side: counts all rise or all fall
         rises, falls = (a[0][0] <= b[0][0]).all(), (a[0][0] >= b[0][0]).all()
         one_way = rises or falls or units > 1 or not plan.top.one.monotone
         return [] if moved <= units * plan.top.one.sensitivity and one_way else [f"Counts changed by {moved}."]
-    return excess(plan, a, b, units=units)
+    return levels + excess(plan, a, b, units=units)
+
+
+def _compare_levels(plan: Plan, one: Tables, two: Tables, *, nothing: bool, units: int) -> list[str]:
+    """Compare how many units are at each level of contribution."""
+    problems = []
+    for each in plan.levels:
+        moved = int(np.abs(each.exact(one[each.name]) - each.exact(two[each.name])).sum())
+        if moved > (0 if nothing else units * each.mechanism.sensitivity):
+            problems.append(f"{each.name}: changed by {moved}; stated sensitivity {each.mechanism.sensitivity}.")
+    return problems
 
 
 def excess(plan: Plan, one: Exact, two: Exact, *, units: int = 1) -> list[str]:
@@ -44,6 +72,8 @@ def excess(plan: Plan, one: Exact, two: Exact, *, units: int = 1) -> list[str]:
         stated = noised.sensitivity
         if sum(moved) > units * stated.l1 or sum(m * m for m in moved) > units**2 * stated.l2_squared:
             problems.append(f"{noised.measure}: changed by {moved}; stated sensitivity {stated}.")
+        if isinstance(noised.mechanism, Laplace) and noised.mechanism.sensitivity < stated.l1:
+            problems.append(f"{noised.measure}: its noise is for {noised.mechanism.sensitivity}, not for {stated}.")
     for each in plan.choices:
         a, b = one[1][each.histogram], two[1][each.histogram]
         far = np.abs(each.score.scores(a) - each.score.scores(b)).max(axis=1)

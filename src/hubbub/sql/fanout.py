@@ -45,7 +45,8 @@ class TruncationBounds:
         if unit is None:
             raise TypeError("a public table has no units")
         if unit.auto:
-            return min(unit.rows, MAX_AUTO_ROWS, self.rows or unit.rows)
+            given = unit.rows if self.rows is None else self.rows * (self.groups or 1)
+            return min(unit.rows, MAX_AUTO_ROWS, given)
         return min(unit.groups, self.groups or unit.groups) * min(unit.rows, self.rows or unit.rows)
 
 
@@ -76,7 +77,8 @@ def contribution(rel: Rel) -> ContributionBounds:
             unit = rel.table.unit
             if unit is None:
                 raise TypeError("a public table has no units")
-            return ContributionBounds(unit.groups, unit.rows, unit.auto)
+            # with a maximum of one row there is nothing to find
+            return ContributionBounds(unit.groups, unit.rows, unit.auto and unit.rows > 1)
         case Filter() | Project() | Truncate():
             return contribution(rel.input)
         case PerUnit():
