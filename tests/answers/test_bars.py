@@ -63,7 +63,9 @@ def test_no_style_attribute_is_needed() -> None:
 def test_many_rows_are_cut_and_that_is_said() -> None:
     drawn = bars(release(["k"] * 100, [1.0] * 100))
     assert drawn.count("<circle") == MAX_ROWS
-    assert f"{100 - MAX_ROWS} more rows are not shown" in drawn
+    texts = ["".join(each.itertext()) for each in ElementTree.fromstring(drawn).iter(f"{SVG}text")]
+    assert texts[-1] == f"… {100 - MAX_ROWS} more rows are not shown in this chart"
+    assert "not shown" not in bars(release(["k"] * MAX_ROWS, [1.0] * MAX_ROWS))
 
 
 def test_what_has_no_interval_is_not_drawn() -> None:

@@ -1,7 +1,9 @@
 """Asking on the pages: one charge for each form, estimates, refining, every kind of answer, exports."""
 
 import csv
+import html
 import io
+import json
 import re
 from fractions import Fraction
 from typing import Any
@@ -171,12 +173,9 @@ def test_the_error_beside_the_slider_is_near_the_planned_one(app: Any, sql: str)
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        ("SELECT MEDIAN(age) AS m FROM health", "Noise (Laplace and selection)"),
+        ("SELECT MEDIAN(age) AS m FROM health", "Noise (selection)"),
         ("SELECT age, COUNT(*) AS n FROM health GROUP BY age ORDER BY n DESC LIMIT 3", "Noise ("),
-        (
-            "SELECT AVG(visits) AS a FROM health",
-            "Each unit contributes to at most 5 groups, with at most 5 rows in each",
-        ),
+        ("SELECT AVG(visits) AS a FROM health", "Each person counts with at most 5 rows."),
         ("SELECT spending, COUNT(*) AS n FROM health GROUP BY spending", "δ = "),
     ],
 )
@@ -215,3 +214,65 @@ def test_a_failure_after_the_charge_is_the_one_constant(
     assert "HB900" in answer.text
     assert "4711" not in answer.text
     assert app.spent() == {"health": "1/2"}
+
+
+def test_the_page_of_one_dataset_is_about_that_dataset(visitor: Visitor) -> None:
+    client = visitor("ben")
+    page = client.get("/ask?dataset=wards").text
+    assert "<h1>Query wards</h1>" in page
+    assert re.findall(r'<h2 id="schema-\d+"><a href="/datasets/(\w+)">', page) == ["wards"]
+    assert {sql.split("FROM ")[1].split("\n")[0] for sql in re.findall(r'data-sql="([^"]+)"', page)} == {"wards"}
+    everything = client.get("/ask").text
+    assert re.findall(r'<h2 id="schema-\d+"><a href="/datasets/(\w+)">', everything) == ["health", "wards", "plans"]
+    form = {"csrf": token(client.get("/ask")), "key": "k" * 20, "sql": "SELECT COUNT(*) AS n FROM wards"}
+    form |= {"epsilon": "0.1", "groups": "", "rows": "", "dataset": "wards"}
+    assert "<h1>Query wards</h1>" in client.post("/ask/estimate", data=form).text
+    assert "<h1>Query</h1>" in client.get("/ask?dataset=nosuch").text
+    assert "<h1>Query</h1>" in visitor("ana").get("/ask?dataset=wards").text  # wards is not hers
+
+
+def test_the_question_stands_above_its_answer(visitor: Visitor) -> None:
+    page = spend(visitor("ana")).text
+    editor, answer = page.index('id="sql"'), page.index('id="answer"')
+    question, table = page.index("SELECT COUNT(DISTINCT person)", answer), page.index("<table", answer)
+    assert editor < answer < question < table
+
+
+def test_an_answer_that_would_be_mostly_noise_is_no_green_one(visitor: Visitor) -> None:
+    client = visitor("ana")
+    many = "SELECT age, AVG(spending) AS dollars FROM health GROUP BY age"
+    form = {"csrf": token(client.get("/ask")), "key": "k" * 20, "sql": many, "groups": "", "rows": ""}
+    page = client.post("/ask/estimate", data=form | {"epsilon": "0.001"}).text
+    assert "dollars: ±5,000 on values of 0 to 5,000 is mostly noise." in page
+    assert '<span class="tag good">Within budget</span>' not in page
+    fine = client.post("/ask/estimate", data=form | {"sql": COUNT, "epsilon": "1"}).text
+    assert '<span class="tag good">Within budget</span>' in fine
+
+
+def test_public_tables_are_asked_about_for_free(app: Any, visitor: Visitor) -> None:
+    client = visitor("ana")
+    assert "answered exactly and cost nothing" in client.get("/").text
+    shown = client.get("/datasets/plans").text
+    assert "epsilon" not in shown[shown.index("Query from code") :]
+    page = client.get("/ask?dataset=plans")
+    assert "Run (free)" in page.text
+    assert 'id="epsilon"' not in page.text
+    form = {"csrf": token(page), "key": "k" * 20, "sql": "SELECT * FROM plans", "dataset": "plans"}
+    assert "costs nothing" in client.post("/ask/estimate", data=form).text
+    answer = client.post("/ask/spend", data=form)
+    assert answer.status_code == 200
+    rows = (app.folder / "plans.csv").read_text().splitlines()[1:]
+    assert all(f"<td>{row.split(',')[0]}</td>" in answer.text for row in rows)
+    assert "free: the answer is exact" in answer.text
+    assert app.spent() == {"health": "0"}
+    assert client.get("/api/v1/releases", headers=app.client("ana").headers).json()["releases"] == []
+
+
+def test_the_snippets_of_a_public_table_work(app: Any, visitor: Visitor) -> None:
+    page = visitor("ana").get("/datasets/plans").text
+    body = html.unescape(re.search(r"-d &#39;(.+?)&#39;", page)[1])  # type: ignore[index]
+    answer = app.client("ana").post("/api/v1/query", json=json.loads(body), headers={"Idempotency-Key": "k" * 20})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["answer"]["columns"][0]["values"] == [
+        len((app.folder / "plans.csv").read_text().splitlines()) - 1
+    ]

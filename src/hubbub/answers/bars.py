@@ -29,7 +29,12 @@ def bars(release: Release, column: str | None = None) -> str:
     parts = [_row(index, labels[index], output, left=left, right=right) for index in range(rows)]
     height = rows * _ROW + 8
     more = len(release.ratio) - rows
-    label = f"{output.name} for {rows} rows with 95% intervals" + (f"; {more} more rows are not shown" if more else "")
+    label = f"{output.name} for {rows} rows with 95% intervals"
+    if more:
+        note = f"{more:,} more rows are not shown in this chart"
+        label += f"; {note}"
+        parts.append(f'<text x="0" y="{height + 8}" fill="{_INK}">… {note}</text>')
+        height += 20
     return (
         f'<svg class="hub-bars" role="img" aria-label="{html.escape(label)}" xmlns="http://www.w3.org/2000/svg"'
         f' width="100%" height="{height}" font-family="inherit" font-size="13">{"".join(parts)}</svg>'

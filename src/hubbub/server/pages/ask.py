@@ -47,14 +47,11 @@ def show(visit: Visit) -> Response:
     """Show the form, with a release if the query string names one."""
     require_role(visit, "analyst")
     query = visit.request.query_params
-    form = {"sql": "", "epsilon": _START, "groups": "", "rows": ""}
+    form = {"sql": "", "epsilon": _START, "groups": "", "rows": "", "dataset": _scope(visit, query.get("dataset", ""))}
     shown = query.get("release")
     if shown is None:
-        named = query.get("dataset")
-        suggested = datasets.examples(
-            visit, [named] if named in visit.service.catalog.datasets(visit.principal) else None
-        )
-        form["sql"] = suggested[0]["sql"] if named and suggested else ""
+        suggested = datasets.examples(visit, [form["dataset"]]) if form["dataset"] else []
+        form["sql"] = suggested[0]["sql"] if suggested else ""
         return _page(visit, form)
     release = fetch(visit, shown)
     form |= {"sql": laid_out(release.receipt["query"]), "epsilon": brief(release.epsilon)}
@@ -75,6 +72,11 @@ def show(visit: Visit) -> Response:
         refine_epsilon=brief(release.epsilon * 2),
         **bar,
     )
+
+
+def _scope(visit: Visit, name: str) -> str:
+    """Return the dataset that the page is limited to; empty if none was named that the analyst can query."""
+    return name if name in visit.service.catalog.datasets(visit.principal) else ""
 
 
 def estimate(visit: Visit) -> Response:
@@ -113,6 +115,8 @@ async def spend(visit: Visit) -> Response:
         release = await visit.service.queries.ask(visit.principal, question, key=None, header=header)
     except HubbubError as error:
         return await visit.run_free(_page, visit, form, problem=error)
+    if not release.epsilon:  # public tables: there is no charge to redirect to, and a reload costs nothing
+        return await visit.run_free(_page, visit, form, release=release)
     return visit.go(f"/ask?release={release.receipt['ledger'][0]['sequence']}#answer")
 
 
@@ -127,8 +131,8 @@ async def refine(visit: Visit) -> Response:
 
 
 def _form(visit: Visit) -> dict[str, str]:
-    found = {name: visit.form.get(name, "").strip() for name in ("epsilon", "groups", "rows")}
-    return {"sql": visit.form.get("sql", ""), **found}
+    fields = {name: visit.form.get(name, "").strip() for name in ("epsilon", "groups", "rows")}
+    return {"sql": visit.form.get("sql", ""), "dataset": _scope(visit, visit.form.get("dataset", "")), **fields}
 
 
 def _question(form: Mapping[str, str]) -> Question:
@@ -140,7 +144,7 @@ def _question(form: Mapping[str, str]) -> Question:
                 "HB103", f"{name} must be a whole number.", "Leave it empty or enter a number such as 1."
             )
         limits[name] = int(text) if text else None
-    return Question(form["sql"], epsilon=form["epsilon"], groups=limits["groups"], rows=limits["rows"])
+    return Question(form["sql"], epsilon=form["epsilon"] or None, groups=limits["groups"], rows=limits["rows"])
 
 
 def _header(visit: Visit, *fields: str) -> str:
@@ -161,7 +165,10 @@ def _page(
 ) -> Response:
     principal, service = visit.principal, visit.service
     views = {view.dataset: view for view in service.catalog.budget(principal)}
-    concerned = [views[name] for name in found.datasets if name in views] if found else list(views.values())
+    scope = [form["dataset"]] if form.get("dataset") else None
+    free = found is not None and not found.epsilon
+    public, found = found if free else None, None if free else found
+    concerned = [view for name, view in views.items() if name in (found.datasets if found else scope or views)]
     price = found.epsilon if found else _price(form["epsilon"])
     largest = max((view.largest for view in concerned), default=Fraction(1))
     prices = ladder(largest, price)
@@ -200,14 +207,16 @@ def _page(
         form=form,
         problem=problem,
         estimate=found,
+        public=public,
+        free=free or (scope is not None and scope[0] not in views),
         key=key if 16 <= len(key) <= 100 else secrets.token_urlsafe(24),
         steps=[step(each, found, delta, concerned) for each in prices],
         step=prices.index(price),
         belief=said.belief,
         odds=said.odds,
-        tables=datasets.schemas(visit),
-        examples=datasets.examples(visit),
-        unit=datasets.unit(visit),
+        tables=datasets.schemas(visit, scope),
+        examples=datasets.examples(visit, scope),
+        unit=datasets.unit(visit, scope),
         **filled,
     )
     # cacheable until sign-out; otherwise the back button could not return to an estimate, which was a POST

@@ -4,6 +4,7 @@ Tested in tests/server/test_pages.py.
 """
 
 import json
+from collections.abc import Collection
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -104,7 +105,7 @@ def facts(column: Column) -> str:
     return f"{low} to {high}"
 
 
-def schemas(visit: Visit) -> list[dict[str, Any]]:
+def schemas(visit: Visit, names: Collection[str] | None = None) -> list[dict[str, Any]]:
     """Return the visible columns of each dataset, for the list beside the editor."""
     return [
         {
@@ -116,20 +117,30 @@ def schemas(visit: Visit) -> list[dict[str, Any]]:
             ],
         }
         for table in _tables(visit)
+        if names is None or table.name in names
     ]
 
 
-def unit(visit: Visit) -> str:
+def unit(visit: Visit, names: Collection[str] | None = None) -> str:
     """Return the name of the privacy unit, for a sentence."""
-    named = {table.unit.column for table in _tables(visit) if table.unit is not None and table.unit.column}
+    tables = [table for table in _tables(visit) if names is None or table.name in names]
+    named = {table.unit.column for table in tables if table.unit is not None and table.unit.column}
     return named.pop() if len(named) == 1 else "unit"
 
 
-def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[str, Any]]:
+def examples(visit: Visit, names: Collection[str] | None = None) -> list[dict[str, Any]]:
     """Return example queries, made from the declarations alone."""
     found: list[dict[str, Any]] = []
     for table in _tables(visit):
-        if table.unit is None or (names is not None and table.name not in names):
+        if names is not None and table.name not in names:
+            continue
+        if table.unit is None:
+            found.append(
+                {
+                    "words": f"List rows of {table.name} (free)",
+                    "sql": f"SELECT *\nFROM {quoted(table.name)}\nLIMIT 20",
+                }
+            )
             continue
         columns = [column for column in table.columns if not column.hidden and column.name != table.unit.column]
         keys = [column for column in columns if column.values is not None and len(column.values) <= 20]
@@ -215,17 +226,19 @@ def _snippets(visit: Visit, table: Table) -> list[tuple[str, str]]:
     address = visit.service.settings.public_url or str(visit.request.base_url).rstrip("/")
     counted = "*" if table.unit is None or table.unit.column is None else f"DISTINCT {quoted(table.unit.column)}"
     sql = f"SELECT COUNT({counted}) AS n FROM {quoted(table.name)}"  # noqa: S608 - only shown
-    body = json.dumps({"sql": sql, "epsilon": "0.1"}, ensure_ascii=False)
+    # public tables need no ε
+    body = json.dumps({"sql": sql} | ({"epsilon": "0.1"} if table.unit else {}), ensure_ascii=False)
+    python, shell = (", epsilon=0.1", " --epsilon 0.1") if table.unit else ("", "")
     return [
         (
             "Python",
             f'import os\nimport hubbub\n\nh = hubbub.connect("{address}", token=os.environ["HUBBUB_TOKEN"])\n'
-            f"h.estimate({sql!r}, epsilon=0.1)  # free\nr = h.query({sql!r}, epsilon=0.1)\nr.to_pandas()",
+            f"h.estimate({sql!r}{python})  # free\nr = h.query({sql!r}{python})\nr.to_pandas()",
         ),
         (
             "Command line",
             f"export HUBBUB_URL={address} HUBBUB_TOKEN=hub_…\n"
-            f"hubbub plan {_shell(sql)} --epsilon 0.1  # free\nhubbub query {_shell(sql)} --epsilon 0.1",
+            f"hubbub plan {_shell(sql)}{shell}  # free\nhubbub query {_shell(sql)}{shell}",
         ),
         (
             "curl",

@@ -16,7 +16,7 @@ from hubbub.errors import HubbubError
 from hubbub.server import page_plots as plots
 from hubbub.server.pages.frame import Visit, drawing
 
-#: Costs of a simple count; the largest one within budget is used as the example.
+#: Costs of a count; the largest one within budget is used as the example.
 _COSTS = tuple(map(Fraction, ("0.1", "0.05", "0.02", "0.01", "0.005", "0.001")))
 
 
@@ -79,18 +79,13 @@ def spent(state: CapState) -> str:
 
 
 def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:
-    """Return what the remaining budget is enough for, in simple counts."""
+    """Return what the remaining budget is enough for, in counts of rows."""
     left = min((state.left for state in view.caps if state.scope != "query"), default=view.largest)
     cost = next((cost for cost in _COSTS if cost <= view.largest), None)
     if cost is None:
         return "Your budget is used up. Request more from the data owner."
-    unit = table["unit"]["column"]
-    counted = (
-        "*"
-        if unit is None or any(c["hidden"] for c in table["columns"] if c["name"] == unit)
-        else f"DISTINCT {_name(unit)}"
-    )
-    sql = f"SELECT COUNT({counted}) AS n FROM {_name(table['name'])}"  # noqa: S608 - quoted names, and only planned
+    # counts rows, as most queries do: its noise depends on the contribution bounds of this dataset
+    sql = f"SELECT COUNT(*) AS n FROM {_name(table['name'])}"  # noqa: S608 - quoted names, and only planned
     question = Question(sql, epsilon=cost)
     try:
         margin = visit.service.queries.estimate(visit.principal, question).expected[0].plus_minus
@@ -98,7 +93,7 @@ def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:
         return f"Up to ε = {round_down(view.largest)} in one query."
     number = int(left / cost)
     return (
-        f"Enough for about {number:,} simple count{'' if number == 1 else 's'} with a margin of error of"
+        f"Enough for about {number:,} count{'' if number == 1 else 's'} of rows with a margin of error of"
         f" ±{significant(margin)} (ε = {brief(cost)} each)."
     )
 
