@@ -40,7 +40,7 @@ from tests.campaigns.rig.observed_run import (
     first_divergence,
     observe,
 )
-from tests.campaigns.rig.random_sql import random_query
+from tests.campaigns.rig.random_sql import check_refusal, random_query
 from tests.fixtures.draws import difference
 from tests.fixtures.neighboring_data import RELATIONS, NeighboringSessions, neighboring_sessions
 from tests.fixtures.seeded_source import SeededSource
@@ -185,7 +185,8 @@ def fuzz(rng: random.Random, here: CuratorFactory, tally: Tally, *, queries: int
                 equal=not gone,
             ):
                 yield f"{text}: {complaint}"
-        except QueryError:
+        except QueryError as error:
+            check_refusal(error, text, by_row=world.by_row, delta=question.delta)
             tally.refused += 1
 
 
@@ -206,12 +207,9 @@ def compare_analyses(made: NeighboringSessions, tally: Tally, names: tuple[str, 
         one, other = (session._curator for session in made.sessions("town", relation))
         for name in names:
             for price in prices if every else prices[place : place + 1]:
-                try:
-                    question = Question(EXAMPLES[name], **price)  # type: ignore[arg-type]
-                    for complaint in compare_neighbors(lambda c=one: c, lambda c=other: c, question, tally):  # type: ignore[misc]
-                        yield f"{relation}: {name}: {complaint}"
-                except QueryError:
-                    tally.refused += 1
+                question = Question(EXAMPLES[name], **price)  # type: ignore[arg-type]
+                for complaint in compare_neighbors(lambda c=one: c, lambda c=other: c, question, tally):  # type: ignore[misc]
+                    yield f"{relation}: {name}: {complaint}"
 
 
 # --- planted leaks -----------------------------------------------------------------------------------------------

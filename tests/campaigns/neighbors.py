@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import psycopg
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.random_sql import random_query
+from tests.campaigns.rig.random_sql import check_refusal, random_query
 from tests.fixtures import postgres
 from tests.fixtures.postgres_server import Server
 
@@ -264,7 +264,8 @@ def fuzz(rng: random.Random, ground: Target, tally: Tally, *, crowd: int) -> Ite
         text = random_query(rng, by_row=world.by_row)
         try:
             made = random_plan(rng, world, text, ground.dialect)
-        except QueryError:
+        except QueryError as error:
+            check_refusal(error, text, by_row=world.by_row, delta=None, dialect=ground.dialect.name)
             tally.refused += 1
             continue
         tally.accepted += 1

@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbors import PUBLIC, define_view, random_table
-from tests.campaigns.rig.random_sql import random_query
+from tests.campaigns.rig.random_sql import check_refusal, random_query
 from tests.fixtures import postgres
 from tests.fixtures.postgres_server import Server
 from tests.fixtures.visits_table import arrays
@@ -163,7 +163,8 @@ def fuzz(report: Report, side: Side, tally: Tally, goal: int) -> Iterator[str]:
                 try:
                     planner = random_planner(rng, bind(text, tables=tables))
                     planner()
-                except QueryError:
+                except QueryError as error:
+                    check_refusal(error, text, by_row=world.by_row, delta=None)
                     continue
                 found = differences(planner, local, engine, side, tally)
                 if found:

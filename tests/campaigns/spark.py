@@ -26,7 +26,7 @@ from tests.campaigns import error_oracle, parity
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, random_table
 from tests.campaigns.rig.hostile_sql import CONTEXTS, EXPRESSIONS
-from tests.campaigns.rig.random_sql import random_query
+from tests.campaigns.rig.random_sql import check_refusal, random_query
 from tests.fixtures import spark
 from tests.sql.corpus.queries import Entry, entries
 from tests.sql.corpus.worlds import WORLDS
@@ -108,7 +108,8 @@ def fuzz(report: Report, there: parity.Side, tally: parity.Tally, goal: int) -> 
                     query = bind(text, tables=tables)
                     planner = parity.random_planner(rng, query)
                     planner()
-                except QueryError:
+                except QueryError as error:
+                    check_refusal(error, text, by_row=world.by_row, delta=None)
                     continue
                 if _OTHER_BITS.search(repr(query)):
                     continue
@@ -164,7 +165,8 @@ def neighbors(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
             query = bind(text, tables=tables)
             delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
             made = plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), dialect=SPARK)
-        except QueryError:
+        except QueryError as error:
+            check_refusal(error, text, by_row=world.by_row, delta=None, dialect=SPARK.name)
             continue
         results: dict[frozenset[int], dict[str, Any]] = {}
         gone_sets = [frozenset[int]()]

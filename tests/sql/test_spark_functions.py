@@ -75,7 +75,7 @@ def accepted(exprs: list[Expr]) -> list[Expr]:
         try:
             render.expression(expr, SPARK)
         except QueryError as refused:
-            if refused.code != "HB574" or not refused.remedy:
+            if refused.code != "HB574" or not refused.remedy or not functions(expr) & REFUSED:
                 raise
         else:
             kept.append(expr)

@@ -27,7 +27,7 @@ _COLUMN = {
             "description": "Smallest and largest number or date; values outside are clamped. Allows sums and averages. "
             "With `auto` each query finds them privately.",
         },
-        "step": {**_NUMBER, "description": "Precision of sums: values are rounded to multiples of it."},
+        "step": {**_NUMBER, "description": "Step of a decimal: comparisons are exact, sums are rounded to it."},
         "values": {"type": ["array", "null"], "minItems": 1, "description": "All group keys. Allows GROUP BY."},
         "other": {"description": "Key for all values that are not in `values`; without it, GROUP BY omits such rows."},
         "hidden": {"type": "boolean", "description": "Queries cannot use this column."},

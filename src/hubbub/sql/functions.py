@@ -2,7 +2,7 @@
 
 All functions are total: none raises an error for any value.
 
-  numbers   are DOUBLE in the engine; an integer beyond 2⁵³ becomes the nearest double
+  numbers   are DOUBLE in the engine; an integer beyond 2⁵³ becomes the nearest double; those with a step are decimals
   NULL      gives NULL, except in case, coalesce, greatest, least, is_null, is_distinct, and, or
   NaN       never reaches a comparison, a key or an aggregate: the scan turns it into NULL; where arithmetic can
             produce one (inf - inf, 0·inf, inf % x), only arithmetic passes it on, and any other use turns it into NULL
