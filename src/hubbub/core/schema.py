@@ -140,6 +140,7 @@ class Table:
     size, repeats,   measured when a public table is loaded: its number of rows, the maximum number of rows that share
     lengths          one value of a column, and the length of the longest text of a column. They bound the fan-out and
                      the cost of joins; they are not part of its JSON form.
+    rows             the rows of a small public table, column by column as queries read them: keys that occur together
     """
 
     name: str
@@ -150,6 +151,7 @@ class Table:
     arrivals: bool = False  #: private tables: whether the number of arrivals in streams is public
     size: int | None = field(default=None, repr=False, compare=False)
     repeats: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    rows: Mapping[str, tuple[Value | None, ...]] = field(default_factory=dict, repr=False, compare=False)
     lengths: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     @property

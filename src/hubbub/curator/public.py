@@ -39,7 +39,8 @@ def read_public_table(dataset: DatasetConfig, limits: EngineLimits) -> Table:
         reader = _Reader(engine, dataset.table.name)
         columns = tuple(column if column.hidden else reader.facts(column) for column in dataset.table.columns)
         table = replace(dataset.table, columns=columns, unique=reader.unique(dataset.table))
-        return replace(table, size=reader.size, repeats=reader.repeats(table), lengths=reader.lengths(table))
+        table = replace(table, size=reader.size, repeats=reader.repeats(table), lengths=reader.lengths(table))
+        return replace(table, rows=reader.rows(table))
     except RunError:
         raise ConfigError(
             "HB411", f"The public table {dataset.table.name} cannot be read.", "Check its `source`."
@@ -115,6 +116,20 @@ class _Reader:
             for column in texts
         }
 
+    def rows(self, table: Table) -> dict[str, tuple[Value | None, ...]]:
+        """Read all rows of a small table as queries read them: clamped, and without unlisted values."""
+        columns = [column for column in table.columns if not column.hidden]
+        if self.size > MAX_VALUES or not columns:
+            return {}
+        cols = tuple(Col(f"v{i}", column.kind, column_facts(column)) for i, column in enumerate(columns))
+        text = render.relation(Scan(table, cols, tuple(column.name for column in columns)), self._dialect)
+        try:
+            return self._engine.run(text).through(
+                lambda arrays: {column.name: _cells(arrays[f"v{i}"], column.kind) for i, column in enumerate(columns)}
+            )
+        except OverflowError:  # an infinite number is not a key
+            return {}
+
     def _count(self, what: str) -> int:
         return int(self._one(f"count({what})")[0])
 
@@ -140,3 +155,15 @@ def _values(array: Any, kind: Kind) -> list[Value]:
         return list(array.astype("datetime64[D]").tolist())
     # the order of a text's bytes, whatever collation the engine sorts by
     return sorted(array.tolist())
+
+
+def _cells(array: Any, kind: Kind) -> tuple[Value | None, ...]:
+    """Give the values of a column, None for NULL."""
+    hidden, plain = np.ma.getmaskarray(array), np.ma.getdata(array)
+    if kind in (Kind.DATE, Kind.TIMESTAMP):
+        plain = plain.astype("datetime64[D]" if kind is Kind.DATE else "datetime64[us]")
+    values = plain.tolist()
+    if kind.numeric:
+        number = int if kind is Kind.INTEGER else Fraction
+        values = [None if null or value is None else number(value) for value, null in zip(values, hidden, strict=True)]
+    return tuple(None if null else value for value, null in zip(values, hidden, strict=True))

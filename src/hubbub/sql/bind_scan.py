@@ -3,6 +3,7 @@
 Tested in tests/sql/test_bind.py.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -35,7 +36,10 @@ def bind_scan(ctx: Context, node: exp.Expr, table: Table, name: str) -> BoundRel
         if unit is not None and column.name == unit:
             visible.append(VisibleColumn(column.name, name, None))
             continue
-        col = ctx.new_column(column.name, column.kind, column_facts(column), 1)
+        facts = column_facts(column)
+        if None in table.rows.get(column.name, ()):
+            facts = replace(facts, null=True)
+        col = ctx.new_column(column.name, column.kind, facts, 1)
         cols.append(col)
         sources.append(column.name)
         visible.append(VisibleColumn(column.name, name, col))

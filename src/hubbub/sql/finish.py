@@ -63,13 +63,15 @@ def exact_results(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tup
     histograms = [np.zeros((plan.size, each.count), dtype=np.int64) for each in plan.histograms]
     for statement in plan.statements:
         table = tables[statement.name]
-        at = np.asarray(table["cell"], dtype=np.int64) + offsets[statement.place]
+        positions = plan.cells[statement.place].positions(np.asarray(table["cell"], dtype=np.int64))
+        known = positions >= 0
+        at = positions[known] + offsets[statement.place]
         for column, target in enumerate(statement.targets):
-            values = np.asarray(table[f"m{column}"], dtype=np.int64)
+            values = np.asarray(table[f"m{column}"], dtype=np.int64)[known]
             if statement.fills == "measures":
                 np.add.at(measures[target], at, values)
             else:
-                np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), values)
+                np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)[known]), values)
     return tuple(measures), tuple(histograms)
 
 

@@ -98,15 +98,36 @@ class CellLookup:
 
 @dataclass(frozen=True)
 class Cells:
-    """The declared cells of one grouping set. A cell's number is Σ indexⱼ·strideⱼ; the last key varies fastest."""
+    """The declared cells of one grouping set. A cell's number is Σ indexⱼ·strideⱼ; the last key varies fastest.
+
+    `kept` lists the numbers of the cells that can have rows, in order, if keys occur together in a public table.
+    """
 
     places: tuple[int, ...]  #: positions of its keys in the query
     domains: tuple[Domain, ...]
+    kept: tuple[int, ...] | None = None
 
     @cached_property
     def size(self) -> int:
         """The number of cells; 1 if there are no keys."""
+        return self.span if self.kept is None else len(self.kept)
+
+    @cached_property
+    def span(self) -> int:
+        """The number of combinations of all values."""
         return math.prod(domain.size for domain in self.domains)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of every cell."""
+        return np.arange(self.span) if self.kept is None else np.array(self.kept, dtype=np.int64)
+
+    def positions(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of cells by their numbers; −1 where there is no such cell."""
+        if self.kept is None:
+            return numbers
+        near = np.minimum(np.searchsorted(self.numbers, numbers), self.size - 1)
+        return np.where(self.numbers[near] == numbers, near, -1)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -126,10 +147,10 @@ class Cells:
             parts = [CellLookup(domain.position(column, dialect), "", "TRUE") for domain, column in pairs]
         else:
             parts = [domain.join(f"m{j}", column, dialect) for j, (domain, column) in enumerate(pairs)]
-        integer = dialect.integers[32]
+        integer = dialect.integers[32 if self.span < 1 << 31 else 64]
         terms = [f"CAST({part.cell} AS {integer}) * {stride}" for part, stride in zip(parts, self.strides, strict=True)]
         # use the narrowest type: there may be a pair of unit and cell for every row
-        cell = f"CAST({' + '.join(terms) or 0} AS {dialect.narrow(self.size)}) AS c"
+        cell = f"CAST({' + '.join(terms) or 0} AS {dialect.narrow(self.span)}) AS c"
         tests = [part.where for part in parts if part.where != "TRUE"]
         return CellLookup(cell, "".join(part.joins for part in parts), " AND ".join(tests) or "TRUE")
 
@@ -150,7 +171,7 @@ class Cells:
         if place not in self.places:
             return np.full(self.size, -1)
         j = self.places.index(place)
-        return np.arange(self.size) // self.strides[j] % self.domains[j].size
+        return self.numbers // self.strides[j] % self.domains[j].size
 
 
 @dataclass(frozen=True)
@@ -203,8 +224,17 @@ def domains_of(query: Query) -> tuple[Domain, ...]:
 
 def cells(query: Query) -> tuple[Cells, ...]:
     """Return the cells of every grouping set, or raise an error."""
+    return checked(grouping_sets(query))
+
+
+def grouping_sets(query: Query) -> tuple[Cells, ...]:
+    """Return the cells of every grouping set, however many."""
     domains = domains_of(query)
-    sets = tuple(Cells(places, tuple(domains[place] for place in places)) for places in query.sets)
+    return tuple(Cells(places, tuple(domains[place] for place in places)) for places in query.sets)
+
+
+def checked(sets: tuple[Cells, ...]) -> tuple[Cells, ...]:
+    """Return the grouping sets, or raise an error if they have too many cells."""
     total = sum(each.size for each in sets)
     if not 0 < total <= MAX_CELLS:
         raise QueryError(

@@ -33,7 +33,8 @@ from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.explain import derivation
 from hubbub.sql.expressions import Expr
-from hubbub.sql.keys import Cells, Groups, cells
+from hubbub.sql.joint_keys import joint_cells
+from hubbub.sql.keys import Cells, Groups
 from hubbub.sql.measures import Measure
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure
 from hubbub.sql.noise_budget import noise_budgets
@@ -133,7 +134,7 @@ def plan(
     if query.keys and partition_selection.needed(query) and delta:
         sets: tuple[Groups, ...] = (partition_selection.groups(query),)
     else:
-        sets = cells(query)
+        sets = joint_cells(query)
     auto = limits is not None and limits.auto
     workload = Workload(
         query,
@@ -208,7 +209,7 @@ def _top(
     options: RenderOptions,
 ) -> Plan:
     """Plan a query for the keys of the largest counts."""
-    (each,) = cells(query)
+    (each,) = joint_cells(query)
     chosen_by = topk.measure(query)
     wide = None if limits is None else ContributionBounds(each.size, limits.rows)
     best = topk.selection(query, each, limits, relation, epsilon)
