@@ -111,7 +111,7 @@ def test_init_reads_values_only_with_guess(run: Run, folder: Path) -> None:
     assert "age:      {type: text, values: }" in (folder / "blind.yaml").read_text()
     _, out, _ = run("init", "visits.csv", "--output", "guessed.yaml", "--guess")
     assert "guessed from values" in out
-    assert "age:      {type: integer, bounds: }" in (folder / "guessed.yaml").read_text()
+    assert "age:      {type: integer, bounds: auto}" in (folder / "guessed.yaml").read_text()
 
 
 def test_init_of_a_database_needs_a_table(run: Run, folder: Path) -> None:

@@ -25,15 +25,18 @@ _GUESSED = "Written from column names. The types of CSV columns were guessed fro
 _UNIT = """\
     # Who is protected? Blank on purpose: only you know which rows belong to the same person.
     #   unit: row                        each row, if no person has more than one
+    #   unit: {{column: {example}, rows: auto}}
+    #         all rows of one {example}; each query finds privately how many of them to use.
     #   unit: {{column: {example}, groups: 5, rows: 10}}
-    #         all rows of one {example}; a query uses at most 10 of them in each of at most 5 groups.
-    #         `hubbub profile` recommends groups and rows, once the rest of this file is filled in.
+    #         a query uses at most 10 of them in each of at most 5 groups: more exact, if these numbers are right.
+    #         `hubbub profile` recommends them, once the rest of this file is filled in.
     #         To join tables, add the same entity to each, such as entity: patient. Equal values are then one patient.
     unit:                 {blank}
     relation: add_remove  # hides whether a person is in the data; replace hides only the person's values
     columns:
       # Analysts can use only the columns listed here. A listed column can be used in filters. In addition,
       #   bounds: [0, 110]         allows sums and averages; values outside are clamped. Do not read bounds off the data
+      #   bounds: auto             each query finds them privately, for a quarter of its ε
       #   values: [North, South]   allows GROUP BY; add other: Elsewhere for all values that are not listed
       #   hidden: true             forbids every use
 """
@@ -97,10 +100,10 @@ def _column(field: Field, width: int) -> str:
     if kind is None and not field.type.startswith("text"):
         return f"      # {_quoted(field.name)}: {field.type} is not supported\n"
     if field.type.startswith("text"):
-        fact = "bounds" if kind is not None and kind.numeric else "values"
-        return f"{label} {{type: {(kind or Kind.TEXT).value}, {fact}: }}\n"
+        fact = "bounds: auto" if kind is not None and kind.numeric else "values: "
+        return f"{label} {{type: {(kind or Kind.TEXT).value}, {fact}}}\n"
     if kind is not None and (kind.numeric or kind is Kind.TEXT):
-        return f"{label} {{{'bounds' if kind.numeric else 'values'}: }}  # {kind.value}\n"
+        return f"{label} {{{'bounds: auto' if kind.numeric else 'values: '}}}  # {kind.value}\n"
     return f"{label} {{}}  # {kind.value if kind else ''}\n"
 
 
