@@ -23,26 +23,26 @@ SENTENCES = {
     "rows": (
         LeftOut("flights", "tailnum", rows=60, by="", share=HALF, evidence=Evidence(3)),
         "Each tailnum counts with at most 60 rows. This leaves out about 50% (±2.8%) of the rows of flights, according"
-        " to its profile (charge 3). Rows without a tailnum are in no answer.",
+        " to its profile (charge 3). Rows where tailnum is NULL are in no answer.",
     ),
     "unknown": (
         LeftOut("flights", "tailnum", 12, 1, by="origin"),
         "Each tailnum counts in at most 12 groups, with at most 1 row in each. What share of the rows of flights this"
-        " leaves out is not known; `hubbub profile flights` estimates it. Rows without a tailnum are in no answer.",
+        " leaves out is not known; `hubbub profile flights` estimates it. Rows where tailnum is NULL are in no answer.",
     ),
     "not covered": (
         LeftOut("flights", "tailnum", 12, 60, evidence=Evidence(3)),
         "Each tailnum counts in at most 12 groups, with at most 60 rows in each. What share of the rows of flights this"
-        " leaves out is not known: the profile does not cover this query. Rows without a tailnum are in no answer.",
+        " leaves out is not known: the profile does not cover this query. Rows where tailnum is NULL are in no answer.",
     ),
     "units": (
         LeftOut("flights", "tailnum", counts="units", by=""),
-        "Each tailnum counts once. Rows without a tailnum are in no answer.",
+        "Each tailnum counts once. Rows where tailnum is NULL are in no answer.",
     ),
     "pairs": (
         LeftOut("flights", "tailnum", 2, counts="units", by="origin", share=Share(0, 0, 0.04), evidence=Evidence(3)),
         "Each tailnum counts in at most 2 groups. This leaves out at most 4.0% of the groups that units of flights are"
-        " in, according to its profile (charge 3). Rows without a tailnum are in no answer.",
+        " in, according to its profile (charge 3). Rows where tailnum is NULL are in no answer.",
     ),
     "single rows": (LeftOut("people"), "The answer counts every row."),
     "clamped": (LeftOut("people", clamped=(Clamp("age", "0", "110"),)), "age is clamped to 0 to 110."),
@@ -52,7 +52,7 @@ SENTENCES = {
         " the rows of flights, according to its profile (charge 17). That is the share over the whole dataset; among"
         " the selected rows it may differ. It is about units with up to 512 rows; at most 71 units have more. air_time"
         " is clamped to 0 to 400; about 1.0% (±1.0%) of its values (one row of each tailnum) are outside. delay is"
-        " clamped to -60 to 120. Rows without a tailnum are in no answer. The profile is of another version of the"
+        " clamped to -60 to 120. Rows where tailnum is NULL are in no answer. The profile is of another version of the"
         " data.",
     ),
 }

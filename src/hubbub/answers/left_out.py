@@ -102,7 +102,7 @@ class LeftOut:
         """State everything in plain words."""
         parts = [self._bounds(), self._share() if self.bounded else "", *map(self._clamp, self.clamped)]
         if self.unit is not None:
-            parts.append(f"Rows without a {self.unit} are in no answer.")
+            parts.append(f"Rows where {self.unit} is NULL are in no answer.")
         if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):
             parts.append("The profile is of another version of the data.")
         return " ".join(part for part in parts if part)
@@ -170,7 +170,8 @@ class LeftOut:
             return ""
         if self.share is None and self.evidence is None:
             first = self.dataset.partition(" and ")[0]
-            return f"What share of the {what} this leaves out is not known; `hubbub profile {first}` estimates it."
+            remedy = "estimates it" if self.by is not None else "shows how many rows its units have"
+            return f"What share of the {what} this leaves out is not known; `hubbub profile {first}` {remedy}."
         if self.share is None:
             return f"What share of the {what} this leaves out is not known: the profile does not cover this query."
         proof = self.evidence or Evidence(0)

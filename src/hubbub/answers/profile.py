@@ -176,16 +176,18 @@ class Profile:
 
     def state(self, left_out: LeftOut, version: str | None) -> LeftOut:
         """Add to a statement the shares that follow from this profile; `version` is that of the answer's data."""
-        if left_out.dataset != self.dataset or left_out.maximum is not None:
+        if left_out.dataset != self.dataset:
             return left_out
         clamped = tuple(replace(each, share=self._clamped(each)) for each in left_out.clamped)
+        older = version is not None and version != self.version
+        if left_out.maximum is not None:  # the answer itself says what its bounds leave out
+            return left_out if older else replace(left_out, clamped=clamped)
         share = self._share(left_out) if left_out.unit is not None and left_out.bounded else None
         if not left_out.bounded and not clamped:
             return left_out
         histogram, top = self.rows_per_unit, None
         if left_out.bounded and len(histogram.counts) > len(histogram.levels):
             top = histogram.levels[histogram.top()]
-        older = version is not None and version != self.version
         proof = Evidence(self.charge, older, top, 0 if top is None else histogram.above())
         return replace(left_out, clamped=clamped, share=share, evidence=proof)
 

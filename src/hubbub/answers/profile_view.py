@@ -117,7 +117,7 @@ def _plus_minus(value: float, low: float, high: float) -> str:
     return f"about {value:,.0f} (±{significant((high - low) / 2)})" if high > low else f"{value:,.0f}"
 
 
-ROW_HEADINGS = ("rows", "leaves out", f"± of COUNT(*) at ε = {float(EPSILON):g}", "")
+ROW_HEADINGS = ("rows", "leaves out", f"± of COUNT(*) at ε = {float(EPSILON):g}", "note")
 GROUP_HEADINGS = ("column", "recommended groups", "leaves out", "declared groups leave out")
 COLUMN_HEADINGS = ("column", "NULL", "declared", "outside", "5%, 50%, 95%", "recommended bounds")
 

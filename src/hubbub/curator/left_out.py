@@ -37,11 +37,11 @@ def describe(plan: Plan) -> LeftOut:
     unit = next(table.unit.column for table in private if table.unit is not None)
     if _one_row(plan.query.relation):
         return LeftOut(names, unit, counts="units", clamped=clamped)
-    if limits.auto:
-        return replace(_found(plan, names, unit), clamped=clamped)
     measures = [noised.measure for noised in plan.measures if not isinstance(noised.measure, KeyWeight)]
     once = bool(measures) and not plan.choices and all(isinstance(each, UnitCount) for each in measures)
     declared = all(isinstance(each, Cells) for each in plan.groups)
+    if limits.auto and not (once and not plan.query.keys):
+        return replace(_found(plan, names, unit), clamped=clamped)
     return LeftOut(
         names,
         unit,
