@@ -6,6 +6,7 @@ the bounds allow, and round. Everything after that is exact.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 
 from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
@@ -162,8 +163,31 @@ class BoundedSum:
         return dialect.total(column, max(-self.low, self.high))
 
 
+@dataclass(frozen=True, slots=True)
+class KeyWeight:
+    """Adds up the weights by which groups are selected: a unit adds ⌊weight/√n⌋ to each of its first n ≤ keys groups.
+
+    The groups of a unit are all those in which it has a row, in the order of their hash: contribution bounds do not
+    apply. `where` is always None.
+    """
+
+    keys: int
+    weight: int
+    where: None = None
+
+    @property
+    def low(self) -> int:
+        """The least that a unit adds."""
+        return 0
+
+    @property
+    def high(self) -> int:
+        """The most that a unit adds."""
+        return self.weight
+
+
 Additive = RowCount | UnitCount | BoundedSum  #: measures that share one statement
-Measure = Additive | DistinctCount
+Measure = Additive | DistinctCount | KeyWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +220,14 @@ def sensitivity(measure: Measure, contributions: tuple[UnitContribution, ...], r
              k ≥ o. The squared norm k·d² + 2(G − k)·a² is linear in k on [o, G], so largest at an end.
              The number of different values fits in with m = 0 and M = rows: a unit adds to it between nothing and the
              number of its own values, whatever the others have, and so does the unit in its place.
+             The weights of n keys are at most W/√n each: W·√n in L1, W² in squared L2; for another unit in its place
+             both double at most, as no weight is negative.
     Assumes  what a unit adds depends on its own rows alone, and is bounded in the engine (`bounding`).
     Tested   tests/sql/test_measures.py::test_brute_force_over_neighbors_finds_the_declared_sensitivity
     """
+    if isinstance(measure, KeyWeight):
+        moved, changed = measure.weight**2, relation.units_changed
+        return Sensitivity(isqrt(moved * measure.keys) * changed, moved * changed)
     l1 = squared = 0
     for each in contributions:
         rows = 1 if isinstance(measure, UnitCount) else each.rows
