@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Bounds, Kind
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.sql import postprocess
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
+from hubbub.sql.aggregates.order_statistics import Choice
+from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width
 from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
 from hubbub.sql.left_out_margin import margins, missing
 from hubbub.sql.noise import CellSelections, half_width
 from hubbub.sql.plan import Plan
 from hubbub.sql.rules import range_of
+from hubbub.sql.shown_counts import lower_end
 
 Integers = NDArray[np.int64]
 
@@ -67,6 +71,8 @@ def estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool)
         low, high = ends(core(steady), half, first, last)
         down, up = margins(plan, formula, core, steady)
         low, high = low + down, high + up
+    if isinstance(plan.threshold, PartitionSelection) and formula.linear and places == [plan.keys]:
+        low = np.minimum(low, lower_end(plan.threshold, inputs[0], half))
     unsure = ~_sure(formula, inputs, deviations)
     low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
@@ -131,11 +137,20 @@ def _value(formula: Formula, inputs: Sequence[Floats], *, raw: bool) -> Floats:
     return np.rint(value) if formula.integer else value
 
 
-def choice(selections: CellSelections, outcomes: Integers) -> ColumnEstimate:
-    """Return the selected candidates, with their intervals."""
-    candidates, aggregate = selections.choice.candidates, selections.choice.aggregate
+def choice(selections: CellSelections, outcomes: Integers) -> dict[str, ColumnEstimate]:
+    """Return the selected candidates by name, with their intervals."""
+    score, names = selections.score, selections.choice.names
+    parts = score.parts if isinstance(score, JointScore) else (score,)
+    return {
+        name: _selected(selections.choice, part, outcomes[:, i])
+        for i, (name, part) in enumerate(zip(names, parts, strict=True))
+    }
+
+
+def _selected(choice: Choice, score: ScoreFunction, outcomes: Integers) -> ColumnEstimate:
+    candidates, aggregate = choice.candidates, choice.aggregate
     value = candidates.shown()[outcomes % candidates.count]
-    ends = aggregate.interval(selections.score, candidates, outcomes)
+    ends = aggregate.interval(score, candidates, outcomes)
     if ends is None:
         nothing = np.full(len(value), np.nan)
         return ColumnEstimate(value, nothing, nothing, candidates.expr.kind)
@@ -176,7 +191,7 @@ def expression(
         return ColumnEstimate(values[:size], nothing, nothing)
     numeric = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan).reshape(len(shifts), size)
     names = mentioned(expr)
-    if any(each.choice.name in names for each in plan.choices):
+    if any(name in names for each in plan.choices for name in each.choice.names):
         return ColumnEstimate(numeric[0], nothing, nothing)
     half = deviations_at_level(plan.noise) * np.sqrt((((numeric[2:noisy:2] - numeric[3:noisy:2]) / 2) ** 2).sum(axis=0))
     # both the clamped and the raw result: clamping parts of an expression may move the whole away from the truth

@@ -47,8 +47,8 @@ def occurring(cells: Cells, relation: Rel) -> Cells:
     Theorem (Joint keys). A row of the relation is in one of the cells that are kept, or in no cell.
     Proof    A row of a join has one row of each public table that it reads, or NULL in all columns of a table that a
              left join does not match. Filters and projections of plain columns keep this, and an inner join on a = b
-             gives a the value of b. So all keys that are functions of one public table are those of one of its rows (or of
-             NULLs), which are listed and evaluated as the engine does; all combinations with other keys are kept.
+             gives a the value of b. So all keys that are functions of one public table are those of one of its rows
+             (or of NULLs), which are listed and evaluated as the engine does; all combinations with others are kept.
     Assumes  a public table has the rows that were read when it was opened. A row that is not among them would be in no
              group; the sensitivity holds all the same, as a unit touches no more cells than are kept.
     Charges  nothing.

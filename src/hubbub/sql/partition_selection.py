@@ -42,7 +42,7 @@ Rule = PartitionSelection | WeightedSelection
 
 def needed(query: Query) -> bool:
     """Return whether the values of some key are not declared."""
-    return any(not facts(key.expr).values for key in query.keys)
+    return any(facts(key.expr).values is None for key in query.keys)
 
 
 def groups(query: Query) -> DiscoveredCells:
