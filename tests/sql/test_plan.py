@@ -1,6 +1,7 @@
 """Plans: what is charged, how it is split, what is expected, what is refused."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -24,7 +25,14 @@ from tests.fixtures.visits_table import (
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
 from hubbub.audit.sensitivity import check_sensitivity, excess
-from hubbub.core.events import Composed, GaussianEvent, LaplaceEvent, SelectionEvent, ThresholdEvent
+from hubbub.core.events import (
+    Composed,
+    GaussianEvent,
+    LaplaceEvent,
+    SelectionEvent,
+    ThresholdEvent,
+    WeightedThresholdEvent,
+)
 from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError, ParameterError, QueryError
@@ -34,7 +42,7 @@ from hubbub.sql.epsilon_search import solve
 from hubbub.sql.expressions import Col, Facts, FunctionCall, Literal
 from hubbub.sql.finish import exact_results, finish
 from hubbub.sql.keys import DiscoveredCells
-from hubbub.sql.partition_selection import ReleasedGroups
+from hubbub.sql.partition_selection import ReleasedGroups, needed_people
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Aggregate, Key, OrderTerm, Query
 from hubbub.sql.relations import Filter
@@ -310,7 +318,7 @@ def test_discovered_groups_are_those_with_enough_people(relation: Relation) -> N
     connection.execute("INSERT INTO visits SELECT u, NULL, 1, 1, TRUE FROM range(500) AS a(u)")
     made = of(found_groups(relation), Fraction(3), Fraction(1, 10**9))
     events = [event for event, _ in made.event.parts]  # type: ignore[union-attr]
-    (hidden,) = [event for event in events if isinstance(event, ThresholdEvent)]
+    (hidden,) = [event for event in events if isinstance(event, ThresholdEvent | WeightedThresholdEvent)]
     assert privacy_cost(hidden).delta <= Fraction(1, 2 * 10**9)
     assert admits(Budget(Fraction(3), Fraction(1, 10**9)), ZERO, privacy_cost(made.event))
     answer = finish(made, run(connection, made), system())
@@ -318,6 +326,46 @@ def test_discovered_groups_are_those_with_enough_people(relation: Relation) -> N
     for _, count, average in answer.rows:
         assert count == pytest.approx(250, abs=150)
         assert -50 <= average <= 200
+
+
+def undeclared(groups: int, rows: int, *aggregates: Aggregate) -> Query:
+    word = Key("word", Col("region", Kind.TEXT))
+    table = visits(PrivacyUnit("patient", groups=groups, rows=rows))
+    columns = tuple(replace(column, values=None) if column.name == "region" else column for column in table.columns)
+    return query(replace(table, columns=columns), aggregates, keys=[word])
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction(10)])
+@pytest.mark.parametrize("groups", [12, 50])
+def test_discovery_needs_no_more_people_than_a_threshold_on_rows(epsilon: Fraction, groups: int) -> None:
+    """The peer adds one Laplace noise to the counts of rows, shows what reaches rows + groups·rows/ε·ln(groups/2δ).
+
+    In its best case every person has all of the rows that count in each of their groups. Even then COUNT(*) here needs
+    no more people in a group, although it also spends on the counts; in every other case it needs fewer still.
+    """
+    rows, delta = 60, Fraction(1, 10**6)
+    made = of(undeclared(groups, rows, COUNT), epsilon, delta)
+    peer = rows + groups * rows / float(epsilon) * math.log(groups / (2 * float(delta)))
+    assert made.threshold is not None
+    assert made.keys is not None
+    measure = made.measures[made.keys].measure
+    ours = [needed_people(made.threshold, measure, own) for own in range(1, groups + 1)]
+    assert max(ours) * rows <= peer
+    # half of the budget is for the keys, and the event states it
+    assert made.measures[made.keys].portion == pytest.approx(sum(each.portion for each in made.measures) / 2)
+    assert admits(Budget(epsilon, delta), ZERO, privacy_cost(made.event))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+@pytest.mark.parametrize(("rows", "counted"), [(5, Aggregate("u", "count_units")), (1, COUNT)])
+def test_a_count_of_units_selects_the_groups_itself_where_units_have_few(
+    groups: int, rows: int, counted: Aggregate
+) -> None:
+    """One noise with the whole ε instead of two, where each unit adds at most 1 to at most two groups."""
+    made = of(undeclared(groups, rows, counted), ONE, Fraction(1, 10**6))
+    assert (len(made.measures) == 1) == (groups <= 2)
+    both = of(undeclared(groups, 5, COUNT), ONE, Fraction(1, 10**6))
+    assert len(both.measures) == 2
 
 
 def test_discovered_groups_of_nobody_are_none() -> None:
