@@ -153,7 +153,7 @@ def ask(session: Session, sql: str, key: str, delta: str | None = None) -> Respo
     except Exception as error:  # noqa: BLE001 - this is what the campaign looks for
         return Response("crashed", f"{type(error).__name__}: {error}")
     paper = release.receipt
-    discovered = any(draw["kind"] == "threshold" for draw in paper["draws"])
+    discovered = any(draw["kind"] in ("threshold", "weights") for draw in paper["draws"])
     kinds = tuple(output.kind for output in release.outputs)
     rows = None if discovered else len(release.ratio)
     facts = (release.columns, kinds if rows else None, rows, release.epsilon, release.delta, str(paper["event"]))

@@ -29,12 +29,13 @@ from tests.fixtures.seeded_source import SeededSource
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
-from hubbub.core.events import Composed, Event, SelectionEvent, ThresholdEvent
+from hubbub.core.events import Composed, Event, SelectionEvent, ThresholdEvent, WeightedThresholdEvent
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection as Thresholded
 from hubbub.mechanisms.top_k import TopK
+from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.noise.source import RandomSource
 
 Row = tuple[Any, ...]
@@ -68,7 +69,7 @@ class Looked:
 def parts(event: Event) -> list[tuple[Event, int]]:
     """Take an event apart: its noises in order, each with how often it is drawn."""
     if not isinstance(event, Composed):
-        return [(event.noise, 1) if isinstance(event, ThresholdEvent) else (event, 1)]
+        return [(event.noise, 1) if isinstance(event, ThresholdEvent | WeightedThresholdEvent) else (event, 1)]
     return [(one, times * count) for part, count in event.parts for one, times in parts(part)]
 
 
@@ -114,7 +115,7 @@ def _best(_: Any, value: Any, __: Any) -> int:
 def noise_of(draw: TapedDraw) -> Event:
     """Give the noise of a draw as the event names it."""
     mechanism = draw.mechanism
-    if isinstance(mechanism, Thresholded):
+    if isinstance(mechanism, Thresholded | WeightedSelection):
         return mechanism.noise.event
     return mechanism.one.event if isinstance(mechanism, TopK) else mechanism.event
 
@@ -162,7 +163,7 @@ def look(
 def used(one: TapedDraw, two: TapedDraw) -> Fraction:
     """Give how much of its sensitivity a draw uses, in the norm of its mechanism: 1 is all of it."""
     mechanism, moved = one.mechanism, [abs(int(each)) for each in difference(one, two)]
-    if isinstance(mechanism, Thresholded):
+    if isinstance(mechanism, Thresholded | WeightedSelection):
         mechanism = mechanism.noise
     if isinstance(mechanism, Laplace):
         return Fraction(sum(moved), mechanism.sensitivity)

@@ -34,7 +34,7 @@ from hubbub.audit.receipt import check_receipt
 from hubbub.audit.replan import plan_again
 from hubbub.audit.replay import replay
 from hubbub.config import load
-from hubbub.core.events import Event, ThresholdEvent, from_facts
+from hubbub.core.events import Event, ThresholdEvent, WeightedThresholdEvent, from_facts
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
@@ -201,7 +201,10 @@ def _drawn(drawn: Counter[Event]) -> Iterator[str]:
                 release = session.query(text, epsilon=1)
                 charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
                 # a selection is made in every cell, and charged for the cells that one unit reaches
-                pairs = ((e.noise if isinstance(e, ThresholdEvent) else e, n) for e, n in charged.items())
+                pairs = (
+                    (e.noise if isinstance(e, ThresholdEvent | WeightedThresholdEvent) else e, n)
+                    for e, n in charged.items()
+                )
                 noises: Counter[Event] = Counter(dict(pairs))
                 fewer = any(drawn[each] < 1 for each in noises)
                 sums = {e: n for e, n in drawn.items() if not hasattr(e, "rate")}

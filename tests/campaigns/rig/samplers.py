@@ -22,6 +22,7 @@ from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.top_k import TopK
+from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.noise.source import RandomSource
 from hubbub.surveys.response import respond
 from hubbub.surveys.survey import Survey
@@ -64,7 +65,9 @@ def mechanisms() -> Iterator[SampledPair]:
 
 
 def _slow(mechanism: Any) -> bool:
-    return not isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | BitFlips | PartitionSelection)
+    return not isinstance(
+        mechanism, Laplace | Gaussian | RandomizedResponse | BitFlips | PartitionSelection | WeightedSelection
+    )
 
 
 def _sampler(mechanism: Any, values: tuple[Any, Any]) -> tuple[Sampler]:
@@ -73,7 +76,7 @@ def _sampler(mechanism: Any, values: tuple[Any, Any]) -> tuple[Sampler]:
         if isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | BitFlips):
             row = np.atleast_1d(np.asarray(value))
             found: Any = mechanism.sample(np.tile(row, (count, 1)), source)
-        elif isinstance(mechanism, PartitionSelection):
+        elif isinstance(mechanism, PartitionSelection | WeightedSelection):
             positions, counts = mechanism.sample(np.tile(value, count), source)
             found = np.full(count * len(value), -1.0)
             found[positions] = counts
