@@ -1,7 +1,9 @@
 """The pages without a browser: who may see what, forms against forgery, signing in, what the owner changes."""
 
+import html
 import math
 import re
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -9,6 +11,8 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from tests.fixtures.page_visits import Outline, Visitor, spend, token
 
+from hubbub.accounting.filters import Budget
+from hubbub.answers.budget import COMPOSED
 from hubbub.server.pages import mount
 from hubbub.server.pages.frame import HERE, NAVIGATION
 from hubbub.server.service import Service
@@ -88,6 +92,7 @@ FORMS = (
     "/curate/requests/1",
     "/curate/analysts",
     "/curate/analysts/remove",
+    "/curate/analysts/restore",
     "/curate/tokens",
     "/curate/tokens/revoke",
     "/curate/config/check",
@@ -216,9 +221,79 @@ def test_a_new_analyst_gets_a_token_that_is_shown_once(app: Any, visitor: Visito
     app.tokens["zoe"] = found[0]
     assert "0 of ε = 2 spent" in visitor("zoe").get("/").text
     assert "HB144" in client.post("/curate/analysts", data=data).text
-    client.post("/curate/analysts/remove", data={"csrf": token(client.get("/curate")), "name": "zoe"})
+    word = token(client.get("/curate"))
+    client.post("/curate/analysts/remove", data={"csrf": word, "name": "zoe", "confirm": "yes"})
     assert app.client(None).get("/", headers={"Cookie": ""}).status_code == 303
     assert app.client("zoe").get("/api/v1/me").status_code == 401
+
+
+def test_removing_an_analyst_asks_first_and_can_be_undone(app: Any, visitor: Visitor) -> None:
+    """ben has caps of his own and is in a group with eve."""
+    client, path = visitor("owner"), app.folder / "hubbub.yaml"
+    before = path.read_text()
+    ben = app.service.current.config.policy.analysts["ben"]
+    form = {"csrf": token(client.get("/curate")), "name": "ben"}
+    asked = client.post("/curate/analysts/remove", data=form)
+    assert "Remove <strong>ben</strong>?" in asked.text
+    assert path.read_text() == before
+    assert app.client("ben").get("/api/v1/me").status_code == 200
+    gone = client.post("/curate/analysts/remove", data=form | {"confirm": "yes"})
+    assert "Undo: restore ben" in gone.text
+    assert "ben" not in app.service.current.config.policy.analysts
+    assert app.client("ben").get("/api/v1/me").status_code == 401
+    back = client.post("/curate/analysts/restore", data=form)
+    assert "was restored" in back.text
+    assert "Undo: restore" not in back.text
+    policy = app.service.current.config.policy
+    assert policy.analysts["ben"] == ben
+    assert policy.groups["guests"][0] == ("eve", "ben")
+    assert policy.returning == ("ben",)
+    assert app.client("ben").get("/api/v1/me").status_code == 401  # old tokens stay revoked
+    assert "# ben's alone" in path.read_text()
+    assert "HB164" in client.post("/curate/analysts/restore", data=form).text
+    assert "HB164" in client.post("/curate/analysts/remove", data=form | {"name": "nobody"}).text
+
+
+def test_an_analyst_who_was_the_last_of_a_group_is_restored_with_it(app: Any, visitor: Visitor) -> None:
+    client = visitor("owner")
+    form = {"csrf": token(client.get("/curate")), "name": "ben", "confirm": "yes"}
+    app.service.administration.set_group(_owner(app), "alone", ["eve"], {"health": Budget(Fraction(2), Fraction(0))})
+    before = app.service.current.config.policy.groups
+    client.post("/curate/analysts/remove", data=form | {"name": "eve"})
+    assert "alone" not in app.service.current.config.policy.groups
+    client.post("/curate/analysts/restore", data=form | {"name": "eve"})
+    now = app.service.current.config.policy.groups
+    assert (now["alone"], set(now["guests"][0])) == (before["alone"], {"ben", "eve"})
+    assert now["guests"][1] == before["guests"][1]
+
+
+def _owner(app: Any) -> Any:
+    return app.service.accounts.identify(app.tokens["owner"])
+
+
+def test_one_page_shows_one_figure_for_what_was_spent(app: Any, visitor: Visitor) -> None:
+    """With Gaussian noise the sum of the charges, 1.6, is not what they cost together."""
+    many = "SELECT coinsurance, year, COUNT(*) AS n, AVG(visits) AS v, SUM(spending) AS s FROM health WHERE age > {}"
+    for number in range(3):
+        answer = app.ask("ana", f"{many.format(number)} GROUP BY coinsurance, year", epsilon="0.5", delta="1e-7")
+        assert Fraction(answer.json()["delta"]) > 0, answer.text
+    app.ask("ana", epsilon="0.1")
+    (spent,) = app.spent("ana").values()
+    assert Fraction(spent) < Fraction("1.6")
+    page = visitor("owner").get("/curate").text
+    legend = re.search(r"ana: ([\d.]+) of ε = 10 spent", page)
+    table = re.search(r'<span class="muted">([\d.]+) of ε = 10 spent', page)
+    assert legend is not None
+    assert table is not None
+    assert legend[1] == table[1]
+    assert 0 <= float(legend[1]) - float(Fraction(spent)) < 0.01
+    assert "1.6 of" not in page
+    assert html.escape(COMPOSED) in page
+    points = app.service.catalog.spending(_owner(app), "health", limit=500)["ana"]
+    assert [amount for _, amount in points][-1] == Fraction(spent)
+    assert [amount for _, amount in points] == sorted(amount for _, amount in points)
+    few = app.service.catalog.spending(_owner(app), "health", limit=2)["ana"]
+    assert few == points[-2:]
 
 
 def test_the_explanation_warns_of_a_large_delta(visitor: Visitor) -> None:

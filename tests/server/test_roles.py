@@ -31,6 +31,7 @@ MATRIX: dict[str, set[str]] = {
     "catalog.datasets": {"owner", "analyst", "auditor"},
     "catalog.describe": {"owner", "analyst", "auditor"},
     "catalog.budget": {"owner", "analyst", "auditor"},
+    "catalog.spending": {"owner", "auditor"},
     "catalog.releases": {"owner", "analyst", "auditor"},
     "catalog.release": {"owner", "analyst", "auditor"},
     "queries.estimate": {"analyst"},
@@ -47,6 +48,8 @@ MATRIX: dict[str, set[str]] = {
     "administration.analysts": {"owner", "auditor"},
     "administration.add_analyst": {"owner"},
     "administration.remove_analyst": {"owner"},
+    "administration.removed_analysts": {"owner"},
+    "administration.restore_analyst": {"owner"},
     "administration.groups": {"owner", "auditor"},
     "administration.set_group": {"owner"},
     "administration.remove_group": {"owner"},
@@ -131,8 +134,8 @@ def a_failure(world: Any) -> tuple[str, Any, dict[str, str]]:
 
 
 def an_analyst(world: Any) -> tuple[str, Any, dict[str, str]]:
-    world.client("owner").post("/api/v1/analysts", json={"name": "tom", "caps": {}})
-    return "/analysts/tom", None, {}
+    world.client("owner").post("/api/v1/analysts", json={"name": "tim", "caps": {}})
+    return "/analysts/tim", None, {}
 
 
 def a_group(world: Any) -> tuple[str, Any, dict[str, str]]:

@@ -14,7 +14,7 @@ from typing import TextIO
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
 from hubbub.accounting.declarations import summary
-from hubbub.accounting.disclosure import CapDisclosure, approximate_cost, disclose, own_totals
+from hubbub.accounting.disclosure import CapDisclosure, approximate_cost, disclose, epsilon_under, own_totals
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.refusal import CapError, budget_error
@@ -95,14 +95,10 @@ class BudgetStatus:
         return None
 
     def how_many(self, loss: PrivacyCost) -> int | None:
-        """Give the number of queries of this cost that fit under every cap; None if what is left is rounded or hidden.
-
-        Where the remaining ε is not shown exactly, the remaining δ still limits the number.
-        """
-        visible = self._visible()
-        by_delta = [int(seen.delta_left // loss.delta) for _, seen in visible if loss.delta]
+        """Give the number of queries of this cost that fit under every cap; None if too little is shown to tell."""
         count = self._how_many(loss)
-        return min([*by_delta, *([] if count is None else [count])], default=None)
+        by_delta = [int(seen.delta_left // loss.delta) for _, seen in self._visible() if loss.delta]
+        return None if count is None else min([count, *by_delta])
 
     def _visible(self) -> list[tuple[CapUsage, CapDisclosure]]:
         own = own_totals([(usage.cap, usage.total) for usage in self.caps]).get(self.dataset, ZERO)
@@ -174,6 +170,45 @@ def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[P
                 before, _ = later.get(cap.at(entry.time), (ZERO, 0))
                 later[cap.at(entry.time)] = (before + cost_of_facts(entry.facts), entry.sequence)
     return later
+
+
+def spending(
+    snapshot: Snapshot, policy: Policy, dataset: str, time: int, *, limit: int
+) -> dict[str, list[tuple[datetime, Fraction]]]:
+    """Give the spent ε of each analyst under their own cap after each of the newest charges on a dataset.
+
+    The last amount of an analyst is what their budget overview shows. Those who were removed have no cap any more:
+    their charges are expressed under the cap of the dataset.
+    """
+    newest = list(islice(snapshot.entries(EntryFilter(kind="charge", dataset=dataset), newest_first=True), limit))
+    charges: dict[str, list[tuple[datetime, PrivacyCost]]] = {}
+    for entry in reversed(newest):
+        moment = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
+        charges.setdefault(entry.analyst, []).append((moment, cost_of_facts(entry.facts)))
+    (lifetime,) = [cap.budget for cap in policy.datasets[dataset] if cap.scope == "dataset" and cap.per is None]
+    series: dict[str, list[tuple[datetime, Fraction]]] = {}
+    for analyst, costs in charges.items():
+        listed = sum((cost for _, cost in costs), ZERO)
+        budget, total = lifetime, listed
+        with suppress(ParameterError):  # an analyst who was removed from hubbub.yaml
+            caps = budget_status(snapshot, policy, analyst, dataset, time).caps
+            budget, total = next((each.cap.budget, each.total) for each in caps if each.cap.scope == "analyst")
+        spent = _before(total, listed)
+        points = series[analyst] = []
+        for moment, cost in costs:
+            spent += cost
+            amount = epsilon_under(budget, spent)
+            points.append((moment, budget.epsilon if amount is None else amount))
+    return series
+
+
+def _before(total: PrivacyCost, listed: PrivacyCost) -> PrivacyCost:
+    """Give the total before some of its charges."""
+    renyi = tuple(whole - part for whole, part in zip(total.renyi, listed.renyi, strict=True))
+    if not any(renyi):
+        return ZERO
+    pure = None if total.pure is None or listed.pure is None else total.pure - listed.pure
+    return PrivacyCost(pure, renyi, total.delta - listed.delta)
 
 
 @dataclass(frozen=True, slots=True)

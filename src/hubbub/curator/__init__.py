@@ -9,6 +9,7 @@ details. After the charge every failure is one constant message.
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,7 @@ from typing import Any, Self
 from hubbub.accounting.calls import Charge, ChargeRequest, Remark
 from hubbub.accounting.failures import Failures
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.status import BudgetStatus, budget_status
+from hubbub.accounting.status import BudgetStatus, budget_status, spending
 from hubbub.accounting.store import EntryFilter
 from hubbub.analyses.base import EngineRun, PreparedAnalysis, Progress, Setting
 from hubbub.analyses.registry import prepare
@@ -193,6 +194,11 @@ class Curator:
         """
         mine = [name for name in self.datasets(analyst) if not self.tables[name].public]
         return tuple(self._status(analyst, name, exact=exact).overview() for name in mine)
+
+    def spending(self, dataset: str, *, limit: int) -> dict[str, list[tuple[datetime, Fraction]]]:
+        """Give the spent ε of each analyst on a dataset after each of its newest charges; for the owner."""
+        with self.ledger.snapshot() as snapshot:
+            return spending(snapshot, self.config.policy, dataset, self.ledger.time(), limit=limit)
 
     def releases(
         self, analyst: str | None, *, limit: int = 100, before: int | None = None, unseen: past.Unseen = frozenset()

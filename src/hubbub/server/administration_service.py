@@ -77,6 +77,19 @@ class AdministrationService:
         self._accounts.withdraw({name})
         self._current.edit(config_editor.remove_analyst(name))
 
+    @allowed("owner")
+    def removed_analysts(self, principal: Principal) -> tuple[str, ...]:
+        """List the analysts whom the last change of hubbub.yaml removed: they can be restored."""
+        before = config_editor.previous(self._current.path).get("analysts") or {}
+        return tuple(name for name in before if name not in self._current.config.policy.analysts)
+
+    @allowed("owner")
+    def restore_analyst(self, principal: Principal, name: str) -> None:
+        """Undo the removal of an analyst: caps and groups are as before, and old tokens stay revoked."""
+        if name not in self.removed_analysts(principal):
+            raise not_found(f"analyst {name!r} who was removed by the last change")
+        self._current.edit(config_editor.restore_analyst(name, config_editor.previous(self._current.path)))
+
     @allowed("owner", "auditor")
     def groups(self, principal: Principal) -> dict[str, tuple[tuple[str, ...], dict[str, Budget]]]:
         """List groups with their members and caps."""

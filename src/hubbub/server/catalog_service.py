@@ -3,6 +3,7 @@
 Tested in tests/server/test_api.py.
 """
 
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -94,6 +95,12 @@ class CatalogService:
                 raise not_found(f"analyst {analyst!r}")
             names = [name for name in analysts if analyst in (None, name)]
             return tuple(view for name in names for view in curator.budget(name, exact=True))
+
+    @allowed("owner", "auditor")
+    def spending(self, principal: Principal, dataset: str, *, limit: int) -> dict[str, list[tuple[datetime, Fraction]]]:
+        """Return how the spent ε of each analyst on a dataset grew, over its newest charges."""
+        with self._current.using() as curator:
+            return curator.spending(dataset, limit=limit)
 
     @allowed("owner", "analyst", "auditor")
     def releases(self, principal: Principal, *, limit: int = 50, before: int | None = None) -> tuple[PastCharge, ...]:

@@ -181,6 +181,36 @@ def remove_analyst(name: str) -> Change:
     return change
 
 
+def previous(path: Path) -> Document:
+    """Read the text that the last edit replaced; empty if there is none."""
+    try:
+        text = path.resolve().with_name(f"{path.resolve().name}.previous").read_text(encoding="utf-8")
+        return expect_mapping(parse_yaml(text), "")
+    except (OSError, UnicodeDecodeError, ConfigError):
+        return {}
+
+
+def restore_analyst(name: str, earlier: Document) -> Change:
+    """Add a removed analyst again, with the caps and groups of an earlier document, as one who returns."""
+    caps = (earlier.get("analysts") or {}).get(name) or {}
+    groups = {group: terms for group, terms in (earlier.get("groups") or {}).items() if name in terms["members"]}
+
+    def change(document: Document) -> None:
+        entry = _entry(_part(document, "analysts"), name)
+        for dataset, cap in caps.items():
+            entry[dataset] = _flow(CommentedMap(cap))
+        for group, terms in groups.items():
+            now = _entry(_part(document, "groups"), group)
+            if not now:
+                now |= {**terms, "members": _flow(CommentedSeq())}
+            now["members"].append(name)
+        if document.get("returning") is None:
+            document["returning"] = _flow(CommentedSeq())
+        document["returning"].append(name)
+
+    return change
+
+
 def raise_cap(analyst: str, dataset: str, by: Fraction) -> Change:
     """Raise an analyst's individual cap, or set a first one. The check of the new file keeps it within other caps."""
 

@@ -36,6 +36,7 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/curate/requests/{number:int}", curate.decide, method="POST"),
         page("/curate/analysts", curate.add_analyst, method="POST"),
         page("/curate/analysts/remove", curate.remove_analyst, method="POST"),
+        page("/curate/analysts/restore", curate.restore_analyst, method="POST"),
         page("/curate/tokens", curate.issue, method="POST"),
         page("/curate/tokens/revoke", curate.revoke, method="POST"),
         page("/curate/config/check", curate.check, method="POST"),

@@ -11,14 +11,14 @@ from typing import Any, cast
 from starlette.responses import Response
 
 from hubbub.accounting.filters import Budget
-from hubbub.answers.budget import BudgetOverview, PastCharge
+from hubbub.answers.budget import COMPOSED, BudgetOverview
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.server import page_plots as plots
 from hubbub.server.pages.frame import Visit, drawing, require_role
 from hubbub.server.pages.home import spent
-from hubbub.server.problems import status_of
+from hubbub.server.problems import not_found, status_of
 from hubbub.server.state import Role
 
 #: Number of most recent charges in the spending plot.
@@ -62,10 +62,22 @@ def add_analyst(visit: Visit) -> Response:
 
 
 def remove_analyst(visit: Visit) -> Response:
-    """Remove an analyst."""
+    """Remove an analyst, after the owner has confirmed it."""
     name = visit.form.get("name", "")
+    if visit.form.get("confirm") != "yes":
+        require_role(visit, "owner")
+        known = name in visit.service.administration.analysts(visit.principal)
+        return _page(visit, removing=name if known else "", problem=None if known else not_found(f"analyst {name!r}"))
     return _done(
         visit, lambda: visit.service.administration.remove_analyst(visit.principal, name), "removed", "analysts"
+    )
+
+
+def restore_analyst(visit: Visit) -> Response:
+    """Undo the removal of an analyst."""
+    name = visit.form.get("name", "")
+    return _done(
+        visit, lambda: visit.service.administration.restore_analyst(visit.principal, name), "restored", "analysts"
     )
 
 
@@ -137,6 +149,7 @@ def _page(
     issued: dict[str, str] | None = None,
     checked: dict[str, Any] | None = None,
     config_text: str | None = None,
+    removing: str = "",
 ) -> Response:
     service, principal = visit.service, visit.principal
     require_role(visit, "owner", "auditor")
@@ -144,7 +157,6 @@ def _page(
     draft = service.administration.config(principal) if owner else None
     views = service.catalog.budget(principal)
     names = {view.dataset for view in views} | set(service.current.config.policy.datasets)
-    past = service.catalog.releases(principal, limit=_MAX_CHARGES)
     requests = sorted(service.administration.requests(principal), key=lambda each: each.state != "open")
     return visit.render(
         "curate.html",
@@ -152,8 +164,10 @@ def _page(
         problem=problem,
         issued=issued,
         requests=requests,
-        spending=[_spending(visit, name, past, views) for name in sorted(names)],
+        spending=[_spending(visit, name, views) for name in sorted(names)],
         analysts=_analysts(visit, views),
+        removing=removing,
+        removed=service.administration.removed_analysts(principal) if owner else (),
         private=sorted(names),
         tokens=service.administration.tokens(principal) if owner else [],
         checked=checked,
@@ -185,28 +199,21 @@ def _analysts(visit: Visit, views: Sequence[BudgetOverview]) -> list[dict[str, A
     return found
 
 
-def _spending(
-    visit: Visit, dataset: str, past: Sequence[PastCharge], views: Sequence[BudgetOverview]
-) -> dict[str, Any]:
-    """Return the plot of each analyst's cumulative charges on a dataset."""
-    mine = sorted((each for each in past if each.dataset == dataset), key=lambda each: each.id)
+def _spending(visit: Visit, dataset: str, views: Sequence[BudgetOverview]) -> dict[str, Any]:
+    """Return the plot of what each analyst has spent on a dataset, by the same figures as their caps."""
     own = [(view.analyst, state) for view in views if view.dataset == dataset for state in view.caps]
-    caps = {name: state.epsilon for name, state in own if state.scope == "analyst"}
-    series: dict[str, list[tuple[datetime, float]]] = {name: [] for name in caps}
-    for each in mine:
-        points = series.setdefault(each.analyst, [])
-        points.append((each.time, (points[-1][1] if points else 0.0) + float(each.epsilon or 0)))
+    caps = {name: state for name, state in own if state.scope == "analyst"}
+    past = visit.service.catalog.spending(visit.principal, dataset, limit=_MAX_CHARGES)
+    series = {name: [(time, float(amount)) for time, amount in past.get(name, ())] for name in (*caps, *past)}
     cap = next((c for c in visit.service.current.config.policy.datasets[dataset] if c.scope == "dataset"), None)
-    end = datetime.now(UTC)
     drawn = ""
-    if mine:
+    if past:
+        start = min(points[0][0] for points in past.values())
         most = float(cap.budget.epsilon) if cap else 0.0
-        drawn = drawing(plots.over_time(series, cap=most, start=mine[0].time, end=end))
-    totals = [
-        (name, f"{points[-1][1] if points else 0:.4g}" + (f" of ε = {brief(caps[name])}" if name in caps else ""))
-        for name, points in series.items()
-    ]
-    return {"dataset": dataset, "drawing": drawn, "totals": totals}
+        drawn = drawing(plots.over_time(series, cap=most, start=start, end=datetime.now(UTC)))
+    totals = [(name, spent(caps[name]) if name in caps else f"{points[-1][1]:.4g}") for name, points in series.items()]
+    note = COMPOSED if any(state.composed for state in caps.values()) else ""
+    return {"dataset": dataset, "drawing": drawn, "totals": totals, "note": note}
 
 
 def _diff(text: str) -> list[tuple[str, str]]:

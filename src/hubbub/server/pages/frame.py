@@ -52,7 +52,8 @@ NOTICES = {
     "requested": "Your request was sent to the data owner.",
     "granted": "Request granted. The cap in hubbub.yaml was raised.",
     "refused": "Request refused. The analyst can see your note.",
-    "removed": "The analyst was removed and their tokens were revoked.",
+    "removed": "The analyst was removed and their tokens were revoked. You can undo this below.",
+    "restored": "The analyst was restored with their caps and groups. Old tokens stay revoked: create a new one.",
     "revoked": "The token was revoked.",
     "applied": "hubbub.yaml was updated. The previous version is kept as hubbub.yaml.previous.",
 }
