@@ -33,6 +33,7 @@ from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.explain import derivation
 from hubbub.sql.expressions import Expr
+from hubbub.sql.group_choice import choose_groups
 from hubbub.sql.joint_keys import joint_cells
 from hubbub.sql.keys import Cells, Groups
 from hubbub.sql.measures import Measure
@@ -128,13 +129,11 @@ def plan(
         numbers.delta(delta)
     relation, limits = privacy_terms(query, groups, rows)
     options = RenderOptions(salt, hashing, dialect)
-    bounded_rows = bound_work(query, groups, rows, options)
     if query.top:
-        return _top(query, bounded_rows, epsilon, relation, limits, options)
-    if query.keys and partition_selection.needed(query) and delta:
-        sets: tuple[Groups, ...] = (partition_selection.groups(query),)
-    else:
-        sets = joint_cells(query)
+        return _top(query, bound_work(query, groups, rows, options), epsilon, relation, limits, options)
+    choice = choose_groups(query, delta)
+    query, sets = choice.query, choice.groups
+    bounded_rows = bound_work(query, groups, rows, options)
     auto = limits is not None and limits.auto
     workload = Workload(
         query,
@@ -173,7 +172,8 @@ def plan(
         None,
         _event(best, rule, levels),
         expected_errors(at_bounds(workload, best, levels, [each.typical for each in levels]), kind),
-        derivation(bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels),
+        derivation(bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels)
+        + choice.reason,
         levels,
         adds_at_one(best, levels),
         inputs=PlanInputs(bounded_rows, workload, options) if auto else None,

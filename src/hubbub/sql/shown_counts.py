@@ -62,4 +62,5 @@ def _tail(rule: PartitionSelection, distance: Floats | float) -> Floats:
         far = np.exp(-np.where(k > 0, k, 1 - k) / scale) / (1 + ratio)
         return np.where(k > 0, far, 1 - far)
     deviation = math.sqrt(rule.noise.variance)
-    return np.vectorize(math.erfc, otypes=[float])((k - 0.5) / (deviation * math.sqrt(2))) / 2
+    tails: Floats = np.vectorize(math.erfc, otypes=[float])((k - 0.5) / (deviation * math.sqrt(2))) / 2
+    return tails
