@@ -53,7 +53,7 @@ POOLS: dict[str, list[Any]] = {
 
 def people(seed: int, units: int, most: int) -> list[tuple[Any, ...]]:
     """Make rows; a unit has the same value in all its rows of x, n, free and word, so that any row shows it."""
-    chance, rows = random.Random(seed), []
+    chance, rows = random.Random(seed), list[tuple[Any, ...]]()
     for unit in range(units):
         same = {name: chance.choice(POOLS[name]) for name in ("x", "n", "free", "word")}
         for _ in range(min(most, int(chance.paretovariate(0.9)))):

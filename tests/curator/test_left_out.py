@@ -181,4 +181,6 @@ def test_a_profile_whose_run_failed_is_published_once_it_is_repeated(
 def test_another_process_sees_the_profile(clinic: Path, session: Any) -> None:
     session.profile("visits", epsilon=1)
     with open_session(clinic / "hubbub.yaml", analyst="ben") as other:
-        assert other._curator.estimate("ben", Question(COUNT, epsilon="0.1")).left_out.evidence is not None
+        stated = other._curator.estimate("ben", Question(COUNT, epsilon="0.1")).left_out
+        assert stated is not None
+        assert stated.evidence is not None

@@ -25,6 +25,7 @@ from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.events import Composed
 from hubbub.core.schema import Column, Table
+from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
@@ -62,8 +63,7 @@ class ProfileRelease(PreparedAnalysis):
         for place, (part, noise) in enumerate(zip(self.parts, self.noises, strict=True)):
             run.progress(place / len(self.parts), part.what)
             counts = self.inputs.integers(run, part.rows, part.cells, [part.measure])
-            sampled: NDArray[np.int64] = counts.through(lambda found, noise=noise: noise.sample(found[0], run.source))
-            noisy.append([int(count) for count in sampled])
+            noisy.append(_sampled(noise, counts, run))
         run.progress(1.0, "done")
         model = _filled(self.model, noisy, [_deviation(noise) for noise in self.noises])
         return Published(_outputs(model), model)
@@ -142,6 +142,10 @@ def _chosen(table: Table, names: list[str] | None) -> list[Column]:
             "HB540", f"A profile can have at most {MAX_COLUMNS} columns.", "List the columns: columns => ['age', …]."
         )
     return chosen
+
+
+def _sampled(noise: Laplace, counts: Secret[NDArray[np.int64]], run: Run) -> list[int]:
+    return [int(count) for count in counts.through(lambda exact: noise.sample(exact[0], run.source))]
 
 
 def _noise(part: Part, relation: Relation, epsilon: Fraction) -> Laplace:

@@ -81,7 +81,7 @@ def recommended_rows(profile: Profile) -> int:
 
 def _noise(profile: Profile, rows: int) -> float:
     """Give the ± of COUNT(*) at the shown ε."""
-    return profile.model["changed"] * rows * log(20) / float(EPSILON)
+    return float(profile.model["changed"] * rows * log(20) / EPSILON)
 
 
 def group_bounds(profile: Profile) -> list[Row]:

@@ -88,8 +88,8 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         """
         given = {"table": table, "columns": None if columns is None else list(columns), "max_rows": max_rows}
         call = AnalysisCall("profile", {name: value for name, value in given.items() if value is not None})
-        key = options.pop("key", None)
-        return self._curator.query(self.analyst, Question(call.text(), **options), key=key, publish=True)
+        question = Question(call.text(), epsilon=options.get("epsilon"), delta=options.get("delta"))
+        return self._curator.query(self.analyst, question, key=options.get("key"), publish=True)
 
     def published_profile(self, dataset: str) -> Profile | None:
         """Give the newest published profile of a dataset, if there is one. Free."""
