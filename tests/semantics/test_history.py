@@ -1,7 +1,9 @@
 """Everything asked so far: from real charges of a real ledger, and every sentence against its formula."""
 
+import math
 import re
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -127,7 +129,7 @@ def test_nothing_asked_is_said_so() -> None:
 def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
     noisy = made(Counter({facts_text(GaussianEvent(4, Fraction(100))): 1}))
     assert noisy.sentences[0].endswith("1 charge.")
-    assert noisy.sentences[1] == "Queries with Gaussian noise have no pure ε; their privacy cost is a Rényi curve."
+    assert "the cap has no δ to express their cost at" in noisy.sentences[1]
     assert noisy.plain() is None
     assert noisy.tradeoff().certain  # a vector has no loss distribution here, so the curves stand
     keys = made(Counter({facts_text(ThresholdEvent(LaplaceEvent(1, Fraction(2)), keys=1, above=20)): 2}))
@@ -136,6 +138,30 @@ def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
     assert plain.epsilon == 1
     assert plain.delta == keys.total.delta > 0
     assert " and δ = " in keys.sentences[1]
+
+
+def test_the_total_is_the_one_that_the_budget_shows(folder: Path) -> None:
+    """ana's cap has a δ, under which twenty-five small charges cost less than their sum of 1.5 together."""
+    with hubbub.open(folder / "hubbub.yaml", analyst="ana") as session:
+        for number in range(25):
+            session.query(COUNT, epsilon="0.03", delta=0, key=f"{number}")
+        (view,) = session.budget()
+    (own,) = [state for state in view.caps if state.scope == "analyst"]
+    found = read(folder, analyst="ana")
+    plain = found.plain()
+    assert found.total.pure == Fraction("1.5")
+    assert plain is not None
+    assert plain.epsilon == own.spent
+    assert found.to_json()["epsilon"] == str(own.spent)
+    noisy = replace(made(Counter({facts_text(GaussianEvent(4, Fraction(100))): 1})), cap_delta=Fraction("1e-6"))
+    told = noisy.plain()
+    assert told is not None
+    # 0.02-zCDP at the δ of the filters, 0.45e-6
+    best = min(
+        0.02 * a + math.log(1 - 1 / a) - math.log(a * 0.45e-6) / (a - 1) for a in (1 + k / 10 for k in range(1, 999))
+    )
+    assert best * 0.999 <= float(told.epsilon) <= best * 1.3
+    assert told.delta == Fraction("1e-6")
 
 
 def test_a_loss_that_was_written_off_is_not_hidden() -> None:

@@ -7,6 +7,7 @@ everything, never passes.
 import re
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
+from math import ceil
 from typing import NoReturn
 
 from hubbub.errors import ParameterError
@@ -142,3 +143,12 @@ def round_down(value: Fraction) -> str:
     ('0.666666', '0.3', '1234560')
     """
     return f"{_SIX.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
+
+
+def round_up(value: Fraction) -> str:
+    """Format a spent amount, rounded up to hundredths from 0.01 on, so that nobody compares meaningless digits.
+
+    >>> round_up(Fraction(1, 2)), round_up(Fraction("0.936877")), round_up(Fraction("0.00123")), round_up(Fraction(0))
+    ('0.5', '0.94', '0.00123', '0')
+    """
+    return brief(value if value < Fraction(1, 100) else Fraction(ceil(value * 100), 100))

@@ -1,8 +1,9 @@
 """The total privacy cost of all queries so far by an analyst, a group or everybody, computed from the ledger.
 
-There are two readings. For adaptively chosen queries, pure losses add up. For a list of queries fixed in advance, the
-same charges amount to less, by their Rényi curves or privacy loss distributions; this describes the list and gives no
-guarantee about adaptive analysts. The cap bounds what those can learn.
+There are two readings. However the queries were chosen, their total is what counts against the cap: the sum of the
+pure losses, or less at the δ of the cap. For a list of queries fixed in advance, the same charges amount to less still,
+by their Rényi curves or privacy loss distributions; this describes the list and gives no guarantee about adaptive
+analysts. The cap bounds what those can learn.
 """
 
 import json
@@ -13,6 +14,8 @@ from fractions import Fraction
 
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
+from hubbub.accounting.disclosure import epsilon_under
+from hubbub.accounting.filters import Budget
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.core.events import Composed, Event, from_facts
@@ -64,11 +67,16 @@ class QueryHistory:
         return TradeOff((*curve.points, (total.pure, min(Fraction(1), total.delta))), certain=False)
 
     def plain(self) -> Meaning | None:
-        """Return what the sum of pure losses means; None for Gaussian noise, which has no pure loss."""
+        """Return what all charges together mean, by the ε that counts against the cap; None if the cap has no δ for it.
+
+        It is the sum of the pure losses, or less at the δ of the cap, where the charges compose to less.
+        """
         total = self.total
-        if total.pure is None:
+        epsilon = epsilon_under(Budget(self.cap_epsilon, self.cap_delta), total)
+        if epsilon is None:
             return None
-        return meaning(epsilon=total.pure, delta=min(Fraction(1), total.delta))
+        delta = total.delta if epsilon == total.pure else self.cap_delta
+        return meaning(epsilon=epsilon, delta=min(Fraction(1), delta))
 
     @property
     def heading(self) -> str:
@@ -90,12 +98,12 @@ class QueryHistory:
         if plain is not None:
             lines += [_sum(plain), plain.guesses]
         else:
-            lines.append("Queries with Gaussian noise have no pure ε; their privacy cost is a Rényi curve.")
+            lines.append("Queries with Gaussian noise have no pure ε, and the cap has no δ to express their cost at.")
         most = "at most" if curve.certain else "at most about"
         power = power_sentence(f"{most} {percent(curve.power(LEVEL))}")
         lines.append(
-            f"As a list of queries fixed in advance, {most} {in_a_hundred(curve.guess())} of 100 guesses are right, and"
-            f" a{power.removeprefix('A')}"
+            "If all queries had been fixed before the first answer was seen, a tighter bound would hold:"
+            f" {most} {in_a_hundred(curve.guess())} of 100 guesses are right, and a{power.removeprefix('A')}"
         )
         return (*lines, *self._caveats())
 
@@ -108,14 +116,13 @@ class QueryHistory:
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values."""
-        curve = self.tradeoff()
-        total = self.total
+        curve, plain, total = self.tradeoff(), self.plain(), self.total
         return {
             "who": self.who,
             "dataset": self.dataset,
             "charges": self.count,
-            "epsilon": None if total.pure is None else str(total.pure),
-            "delta": str(total.delta),
+            "epsilon": None if plain is None else str(plain.epsilon),
+            "delta": str(total.delta if plain is None else plain.delta),
             "certain": curve.certain,
             "guess": float(curve.guess()),
             "tradeoff": [[float(level), float(power)] for level, power in curve.curve()],

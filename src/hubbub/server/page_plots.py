@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import log
 from statistics import NormalDist
 
-from hubbub.core.numbers import brief
+from hubbub.core.numbers import brief, round_up
 
 #: Number of dots in a quantile dot plot, which readers can count.
 DOTS = 20
@@ -23,7 +23,7 @@ def budget(spent: Fraction | None, total: Fraction, *, coming: Fraction = Fracti
     """Draw the spent part of a cap, and the part that a charge of `coming` would add."""
     used = _share(total if spent is None else spent, total)
     more = min(_share(coming, total), round(100 - used, 2))
-    amount = "an unknown part" if spent is None else brief(spent)
+    amount = "an unknown part" if spent is None else round_up(spent)
     words = f"{amount} of ε = {brief(total)} spent" + (f"; this query would add {brief(coming)}" if coming else "")
     return (
         f'<svg class="budget" {_XMLNS} role="img" aria-label="{words}" width="100%" height="12">'

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from hubbub.accounting.filters import Budget
 from hubbub.answers.budget import COMPOSED, BudgetOverview
 from hubbub.core import numbers
-from hubbub.core.numbers import brief
+from hubbub.core.numbers import brief, round_up
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.server import page_plots as plots
 from hubbub.server.pages.frame import Visit, drawing, require_role
@@ -211,7 +211,10 @@ def _spending(visit: Visit, dataset: str, views: Sequence[BudgetOverview]) -> di
         start = min(points[0][0] for points in past.values())
         most = float(cap.budget.epsilon) if cap else 0.0
         drawn = drawing(plots.over_time(series, cap=most, start=start, end=datetime.now(UTC)))
-    totals = [(name, spent(caps[name]) if name in caps else f"{points[-1][1]:.4g}") for name, points in series.items()]
+    totals = [
+        (name, spent(caps[name]) if name in caps else f"{round_up(past[name][-1][1])} spent, removed")
+        for name in series
+    ]
     note = COMPOSED if any(state.composed for state in caps.values()) else ""
     return {"dataset": dataset, "drawing": drawn, "totals": totals, "note": note}
 

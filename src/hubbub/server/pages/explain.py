@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from hubbub.answers.budget import CapState
 from hubbub.core import numbers
-from hubbub.core.numbers import brief
+from hubbub.core.numbers import brief, round_up
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.semantics.examples import TITLES, Story, tell_story
 from hubbub.semantics.explanation import FAMILY_MAX, Explanation
@@ -141,7 +141,7 @@ _ORDER = {"dataset": 0, "group": 1, "analyst": 2, "query": 3}
 
 
 def _cap(who: str, state: CapState) -> dict[str, str]:
-    spent = "?" if state.spent is None else brief(state.spent)
+    spent = "?" if state.spent is None else round_up(state.spent)
     so_far = "?" if state.spent is None else _max_certainty(state.spent, state.delta if state.spent else Fraction(0))
     cumulative = state.scope != "query"
     return {

@@ -4,14 +4,13 @@ Tested in tests/server/test_pages.py.
 """
 
 from fractions import Fraction
-from math import ceil
 from typing import Any
 
 from starlette.responses import Response
 
 from hubbub.answers.budget import BudgetOverview, CapState
 from hubbub.answers.estimate import significant
-from hubbub.core.numbers import brief, round_down
+from hubbub.core.numbers import brief, round_down, round_up
 from hubbub.curator.question import Question
 from hubbub.errors import HubbubError
 from hubbub.server import page_plots as plots
@@ -77,15 +76,6 @@ def spent(state: CapState) -> str:
     """Return how much of a cap is spent, as text."""
     amount = "an unknown part" if state.spent is None else round_up(state.spent)
     return f"{amount} of ε = {brief(state.epsilon)} spent"
-
-
-def round_up(value: Fraction) -> str:
-    """Format a spent amount, rounded up to hundredths (from 0.01 on), so that nobody compares meaningless digits.
-
-    >>> round_up(Fraction(1, 2)), round_up(Fraction("0.936877")), round_up(Fraction("0.00123")), round_up(Fraction(0))
-    ('0.5', '0.94', '0.00123', '0')
-    """
-    return brief(value if value < Fraction(1, 100) else Fraction(ceil(value * 100), 100))
 
 
 def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:
