@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hubbub.core import numbers
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.bit_flips import BitFlips
@@ -20,6 +21,7 @@ from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.grid import FixedPointNoise
 from hubbub.mechanisms.histogram import NoisyHistogram
+from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.mean import NoisyMean
 from hubbub.mechanisms.metric import Metric, Space
@@ -261,6 +263,35 @@ def choice(name: str, kind: Any, candidates: int, pairs: Pairs, *, monotone: boo
     )
 
 
+def joint() -> Case:
+    """Choose one of two and one of three candidates together."""
+
+    def pairs(mechanism: Any) -> Iterable[tuple[Any, Any]]:
+        gap = hopeless(mechanism)
+        yield (0, gap, gap, gap, gap), (1, gap - 1, gap - 1, gap - 1, gap - 1)
+        yield (0, gap, 0, gap, gap), (1, gap - 1, 1, gap - 1, gap - 1)
+        yield (3, 2, 1, 5, 5), (2, 3, 2, 4, 6)
+
+    def regret(scores: Any, chosen: Any) -> Fraction:
+        parts = scores[:2], scores[2:]
+        worst = min(part[i] for part, i in zip(parts, chosen, strict=True))
+        return Fraction(min(max(part) for part in parts) - worst)
+
+    return Case(
+        "joint exponential",
+        JointExponential,
+        lambda epsilon: JointExponential(
+            candidates=5, sizes=(2, 3), sensitivity=1, monotone=False, rate=numbers.epsilon(epsilon) / 2
+        ),
+        pairs,
+        (3, 2, 1, 0, 3),
+        regret,
+        to_sample=array,
+        counts=("sensitivity",),
+        rationals=("rate",),
+    )
+
+
 def histogram(relation: Relation, worst: tuple[int, int]) -> Case:
     return Case(
         f"histogram, {relation.value}",
@@ -376,6 +407,7 @@ CASES = [
     ),
     grid("cents, laplace", lambda e: Laplace.from_epsilon(sensitivity=5, epsilon=e), (0, 5), (200, 300)),
     grid("cents, gaussian", lambda r: Gaussian.from_rho(sensitivity_squared=4, rho=r), (250, 252), (190, 310)),
+    joint(),
     histogram(ADD_REMOVE, (6, 5)),
     histogram(REPLACE, (4, 6)),
     Case(

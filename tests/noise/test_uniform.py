@@ -11,7 +11,7 @@ from scipy import stats
 from hubbub.errors import ParameterError
 from hubbub.noise import uniform as room
 from hubbub.noise.source import ReplaySource, system
-from hubbub.noise.uniform import permutation, uniform_below
+from hubbub.noise.uniform import permutation, uniform_below, uniform_below_each
 
 TOP = 2**64 - 1
 
@@ -87,3 +87,18 @@ def test_trials_for_one_value_are_a_fixed_number() -> None:
     source = ReplaySource([1] * 100)
     uniform_below(bound=6, count=1, source=source)
     assert 100 - source.left == 1 + room._SPARE
+
+
+def test_each_bound_keeps_a_whole_number_of_periods() -> None:
+    """Words below the largest multiple of the bound are kept; the first word beyond is rejected."""
+    for bound in (1, 2, 3, 7, 1 << 20, (1 << 62) + 1):
+        last = (1 << 64) // bound * bound - 1
+        bounds = np.array([bound], dtype=np.int64)
+        assert uniform_below_each(bounds=bounds, source=ReplaySource([last])).tolist() == [bound - 1]
+        if last < (1 << 64) - 1:
+            assert uniform_below_each(bounds=bounds, source=ReplaySource([last + 1, 5])).tolist() == [5 % bound]
+
+
+def test_bounds_below_one_are_refused() -> None:
+    with pytest.raises(ParameterError):
+        uniform_below_each(bounds=np.array([1, 0]), source=system())

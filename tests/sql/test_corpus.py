@@ -78,7 +78,7 @@ def compared(made: Plan, ours: Sequence[Row], theirs: Sequence[Row]) -> Iterator
         ours, theirs = sorted(ours, key=_rounded), sorted(theirs, key=_rounded)
     if len(ours) != len(theirs):
         yield f"{len(ours)} rows instead of {len(theirs)}"
-    steps = {each.choice.name: float(each.choice.candidates.step) for each in made.choices}
+    steps = {name: float(each.choice.candidates.step) for each in made.choices for name in each.choice.names}
     near = [steps.get(expr.name) if isinstance(expr, Col) else None for _, expr in made.query.select]
     for mine, right in zip(ours, theirs, strict=False):
         for (name, expr), a, b, step in zip(made.query.select, mine, right, near, strict=True):

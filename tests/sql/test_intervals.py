@@ -103,7 +103,8 @@ def drawn(made: Plan, connection: duckdb.DuckDBPyConnection, runs: int = RUNS) -
 
 def selected(each: CellSelections, histogram: Integers, runs: int) -> Integers:
     """Make one selection so often."""
-    return each.mechanism.sample_each(np.repeat(each.score.scores(histogram), runs, axis=0), system())
+    scores = np.repeat(each.score.scores(histogram), runs, axis=0)
+    return each.mechanism.sample_each(scores, system()).reshape(runs, -1)
 
 
 def covered(answer: Answer, truth: float, place: int = 0, *, narrower: float = 0.0) -> int:
@@ -184,6 +185,20 @@ def test_intervals_of_choices_cover(name: str, noise: Noise) -> None:
             # 18 or 19 people share an age; the extremes are open on one side
             widest = {"laplace": 4, "gaussian": 20}[noise] if name not in ("max", "min") else 35
             assert np.median(answer.high[0] - answer.low[0]) < widest
+
+
+@pytest.mark.parametrize("size", ["crowd", "handful"])
+def test_intervals_of_quantiles_that_are_selected_together_cover(size: str) -> None:
+    """At least 449 of 500 intervals of each of five quantiles: Pr[Bin(500, 0.95) < 449] = 7.3e-7."""
+    levels = (0.1, 0.25, 0.5, 0.75, 0.9)
+    text = ", ".join(f"quantile_cont(age, {level})" for level in levels)
+    made = planned(text, noise="laplace", epsilon=Fraction(1))
+    assert [each.choice.names for each in made.choices] == [
+        tuple(aggregate.name for aggregate in made.query.aggregates)
+    ]
+    answer = drawn(made, table(size), 500)
+    for place, right in enumerate(truth(text, size)):
+        assert covered(answer, right, place) >= 449
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

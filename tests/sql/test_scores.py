@@ -15,6 +15,7 @@ from hubbub.sql.aggregates.scores import (
     CountScore,
     ExtremeScore,
     IntervalScore,
+    JointScore,
     QuantileScore,
     ScoreFunction,
     depth,
@@ -30,6 +31,7 @@ AIMS: dict[str, ScoreFunction] = {
     "third with its interval": IntervalScore(Fraction(1, 3), 4),
     "upper tenth with its interval": IntervalScore(Fraction(9, 10), 7),
     "least with its interval": IntervalScore(Fraction(0), 1),
+    "median and third together": JointScore((QuantileScore(Fraction(1, 2)), IntervalScore(Fraction(1, 3), 4))),
     "max": ExtremeScore(largest=True, depth=1),
     "max with depth": ExtremeScore(largest=True, depth=3),
     "min": ExtremeScore(largest=False, depth=2),
@@ -164,6 +166,32 @@ def test_planted_intervals_with_half_the_margin_miss_too_often(mechanism: Mechan
     )
 
 
+@pytest.mark.parametrize("planted", [False, True])
+def test_joint_intervals_miss_no_more_often_than_stated(*, planted: bool) -> None:
+    """Enumerate all pairs of outcomes of two quantiles over three candidates; without their margins they miss often."""
+    levels, rate = (Fraction(1, 4), Fraction(1, 2)), Fraction(1, 4)
+    parts = tuple(
+        IntervalScore(level, 1 if planted else margin(level, 3, rate * factor, together=2))
+        for level, factor in zip(levels, (1, 3), strict=True)
+    )
+    score = JointScore(parts)
+    assert score.sensitivity == 3
+    worst = 0.0
+    for counts in product((0, 1, 10, 11, 60), repeat=3):
+        if not any(counts):
+            continue
+        first, second = np.split(score.scores(table(*counts))[0], 2)
+        weights = np.exp(float(rate) * np.minimum(first[:, np.newaxis], second[np.newaxis]))
+        rows = np.repeat(np.arange(3), counts)
+        for axis, part in enumerate(parts):
+            chances = weights.sum(axis=1 - axis) / weights.sum()
+            _, low, high = part.ends(np.arange(len(chances)), 3)
+            for name in DEFINITIONS:
+                truth = float(np.quantile(rows, float(part.level), method=name))  # type: ignore[call-overload]
+                worst = max(worst, float(chances[(truth < low - 0.5) | (truth > high + 0.5)].sum()))
+    assert (worst > MISS) == planted
+
+
 def test_the_margin_is_that_of_the_theorem() -> None:
     """With reaches 0, 1, 2, 4 and 8, e^(−rate·(margin − 2b))·2·5 is at most 1/20, and one less would not do."""
     assert reaches(8) == (0, 1, 2, 4, 8)
@@ -171,6 +199,9 @@ def test_the_margin_is_that_of_the_theorem() -> None:
     rate = Fraction(1, 10)
     least = margin(Fraction(1, 2), 8, rate) - 4
     assert 10 * math.exp(-0.1 * least) <= 0.05 < 10 * math.exp(-0.1 * (least - 1))
+    # three together: t with 128³·e^(−rate·t) ≤ 1/40 for the others, and 1/40 for its own 10 images
+    least = margin(Fraction(1, 2), 8, rate, together=3) - 4
+    assert 128**3 * 10 * math.exp(-0.1 * least) <= 0.025**2 < 128**3 * 10 * math.exp(-0.1 * (least - 1))
 
 
 def test_an_extreme_of_depth_one_is_the_extreme() -> None:

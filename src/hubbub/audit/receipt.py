@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cache
 from hashlib import sha256
-from math import isqrt
+from math import isqrt, lcm
 from typing import Any
 
 from hubbub.audit import receipt_format as form
@@ -222,6 +222,7 @@ def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> Draw
         "threshold": _threshold,
         "weights": _weights,
         "selection": _selection,
+        "quantiles": _selection,
         "top": _top,
     }
     return kinds[draw["kind"]](draw, reaches, relation)
@@ -370,7 +371,7 @@ def _selection(draw: dict[str, Any], reaches: list[CellReach], relation: str) ->
     """One selection per cell: the losses of the cells that one unit reaches add up."""
     times = sum(touched for _, touched, _ in reaches)
     moved = _moves(draw) * max(rows for _, _, rows in reaches) * (2 if relation == "replace" else 1)
-    one_way = draw["score"] == "mode" and relation == "add_remove"
+    one_way = draw["kind"] == "selection" and draw["score"] == "mode" and relation == "add_remove"
     total, events = _Loss(Fraction(0), Fraction(0)), []
     for pick in draw["picks"]:
         facts = _facts(pick)
@@ -410,12 +411,18 @@ def _selection_loss(facts: dict[str, Any]) -> _Loss:
 
 def _moves(draw: dict[str, Any]) -> int:
     """Return the sensitivity of a score to one row: a quantile a/b weighs rows by b − a or a, the others count rows."""
+    if draw["kind"] == "quantiles":
+        # each score is multiplied so that all move equally far
+        return lcm(*(_quantile_moves(Fraction(level)) for level in draw["levels"]))
     if draw["score"] == "quantile":
-        level = Fraction(draw["level"])
-        return max(level.numerator, level.denominator - level.numerator)
+        return _quantile_moves(Fraction(draw["level"]))
     if draw["score"] in ("min", "max", "mode"):
         return 1
     raise _ReceiptError(f"Unknown score {draw['score']!r}.")
+
+
+def _quantile_moves(level: Fraction) -> int:
+    return max(level.numerator, level.denominator - level.numerator)
 
 
 def _check_total(losses: list[_Loss], charge: dict[str, str], result: ReceiptCheck) -> None:

@@ -301,6 +301,10 @@ _DRAWS: Mapping[str, Mapping[str, Check]] = {
         "picks": _list(_event, least=1),
         "level": _optional(_fraction(zero=True, most=Fraction(1))),
     },
+    "quantiles": {
+        "levels": _list(_fraction(zero=True, most=Fraction(1)), least=2),
+        "picks": _list(_event, least=1),
+    },
     "top": {"per": _one_of("unit", "row"), "picks": _list(_event, least=1)},
 }
 _CELLS: Mapping[str, Check] = {

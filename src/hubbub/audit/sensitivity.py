@@ -16,7 +16,7 @@ Exact = tuple[tuple[Any, ...], tuple[Any, ...]]  #: measures per cell, histogram
 
 
 def at_random_bounds(plan: Plan, chance: random.Random) -> Plan:
-    """Return a plan that finds its bounds at random ones, with its levels: noise must cover neighbors at all of them."""
+    """Return a plan at bounds that it could find, with its levels: its noise must cover neighbors at all of them."""
     if not plan.levels:
         return plan
     chosen = [ChosenBound(chance.choice(each.levels), 0.0, 0.0, 1.0, 1.0, each.contribution) for each in plan.levels]
@@ -81,7 +81,7 @@ def excess(plan: Plan, one: Exact, two: Exact, *, units: int = 1) -> list[str]:
         allowed = units * each.mechanism.sensitivity
         cost = far.sum() / allowed
         if far.max(initial=0) > allowed or cost > each.times:
-            problems.append(f"{each.choice.name}: scores changed by {far}; stated {allowed} in {each.times} cells.")
+            problems.append(f"{each.choice.names[0]}: scores changed by {far}; stated {allowed} in {each.times} cells.")
     return problems
 
 

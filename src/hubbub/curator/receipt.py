@@ -140,14 +140,12 @@ def _groups(noised: NoisyMeasure, rule: Rule) -> dict[str, Any]:
 
 
 def _selection(chosen: CellSelections) -> dict[str, Any]:
-    choice = chosen.choice
-    return {
-        "kind": "selection",
-        "what": f"{choice.function} of {show(choice.candidates.expr)} among {choice.candidates.count} candidates",
-        "score": choice.function,
-        "level": None if choice.level is None else str(choice.level),
-        "picks": [to_facts(chosen.mechanism.event)],
-    }
+    choice, picks = chosen.choice, [to_facts(chosen.mechanism.event)]
+    what = f"{choice.function} of {show(choice.candidates.expr)} among {choice.candidates.count} candidates"
+    if len(choice.levels) > 1:
+        return {"kind": "quantiles", "what": what, "levels": [str(level) for level in choice.levels], "picks": picks}
+    level = str(choice.levels[0]) if choice.levels else None
+    return {"kind": "selection", "what": what, "score": choice.function, "level": level, "picks": picks}
 
 
 def outputs(answer: Answer) -> tuple[list[Output], list[float | None]]:

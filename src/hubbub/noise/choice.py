@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from hubbub.core.reals import Enclosure
 from hubbub.errors import ParameterError
-from hubbub.noise.comparison import Fixed, below, exp_minus, fixed, locate
+from hubbub.noise.comparison import Fixed, Real, below, exp_minus, fixed, locate
 from hubbub.noise.source import RandomSource, Words
 from hubbub.noise.weights import Doubles, Gaps, powers
 
 #: Error bound of the doubles in `_right`, in units of 2⁻⁵³; its docstring proves 60.
 BAND = 256.0
+#: Encloses the probability of a left turn, from a row and the leaves on both sides.
+Share = Callable[[int, slice, slice], Real]
+
 _LIGHT = 2.0**-256  # subtrees lighter than this are decided by enclosures, not by doubles
 
 
@@ -43,17 +46,23 @@ def choose_each(*, scores: NDArray[np.int64], rate: Fraction, source: RandomSour
         )
     # modulo 2^64, where the difference of two int64 always fits
     gaps = scores.max(axis=1, keepdims=True).astype(np.uint64) - scores.astype(np.uint64)
-    levels = [powers_of(gaps.ravel()).reshape(gaps.shape)]
+    leaves = powers_of(gaps.ravel()).reshape(gaps.shape)
+    return descend(leaves, lambda row, left, right: _share(gaps[row, left], gaps[row, right], rate), source)
+
+
+def descend(leaves: Doubles, share: Share, source: RandomSource) -> NDArray[np.int64]:
+    """Follow the coins of the tree over each row of leaves; `share` encloses the probability of a left turn."""
+    levels = [leaves]
     while levels[-1].shape[1] > 1:
         children = levels[-1]
         pairs = children[:, : children.shape[1] & ~1]
         level = pairs[:, ::2] + pairs[:, 1::2]
         levels.append(np.hstack([level, children[:, -1:]]) if children.shape[1] & 1 else level)
-    words = source.words(len(gaps) * (len(levels) - 1)).reshape(len(gaps), len(levels) - 1)
-    rows, node = np.arange(len(gaps)), np.zeros(len(gaps), dtype=np.int64)
+    words = source.words(len(leaves) * (len(levels) - 1)).reshape(len(leaves), len(levels) - 1)
+    rows, node = np.arange(len(leaves)), np.zeros(len(leaves), dtype=np.int64)
     for depth in range(len(levels) - 2, -1, -1):
         node *= 2
-        node += _right(levels[depth], depth, rows, node, gaps, rate, words[:, depth], source)
+        node += _right(levels[depth], depth, rows, node, share, words[:, depth], source)
     return node
 
 
@@ -62,8 +71,7 @@ def _right(
     depth: int,
     rows: NDArray[np.int64],
     node: NDArray[np.int64],
-    gaps: Gaps,
-    rate: Fraction,
+    share: Share,
     words: Words,
     source: RandomSource,
 ) -> NDArray[np.bool_]:
@@ -72,7 +80,7 @@ def _right(
     Proof of the error, with u = 2⁻⁵². A leaf is within 2⁻⁴⁸ = 16u, and each of at most 32 levels of sums adds u, so L
     and R are within 48u, and p = L/(L + R) within p(1 − p)·96u ≤ 24u; the sum and the quotient add 2u·p. Clipped leaves
     weigh less than 2³²·2⁻³⁶⁹ together, nothing beside 2⁻²⁵⁶. In units of 2⁻⁵³ this is below 53; the word's leading 53
-    bits and the subtraction add 2.
+    bits and the subtraction add 2. A leaf that is within 64u instead adds at most 48 to these.
     """
     paired = node + 1 < level.shape[1]
     left, right = level[rows, node], level[rows, np.minimum(node + 1, level.shape[1] - 1)]
@@ -82,8 +90,7 @@ def _right(
     undecided = paired & ~((left + right > _LIGHT) & (np.abs(difference) > BAND))
     for row in np.flatnonzero(undecided):
         start, middle, end = (int(node[row] + step) << depth for step in (0, 1, 2))
-        share = _share(gaps[row, start:middle], gaps[row, middle:end], rate)
-        turned[row] = not below(share, int(words[row]), source)
+        turned[row] = not below(share(int(row), slice(start, middle), slice(middle, end)), int(words[row]), source)
     return turned
 
 

@@ -15,6 +15,7 @@ from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
+from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.sql import partition_selection
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Resolution, secant, spread
 from hubbub.sql.aggregates.order_statistics import Choice
@@ -95,7 +96,7 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
         aggregates,
         partition_selection.CELLS if workload.selects_groups else sum(each.cells for each in workload.contributions),
     )
-    names = [*table, *(choice.name for choice in selected)]
+    names = [*table, *(name for choice in selected for name in choice.names)]
     unknown = set(workload.weights) - set(names)
     if unknown:
         raise ParameterError(
@@ -192,13 +193,15 @@ def _errors(
     sensitivities = [sensitivity(measure, workload.contributions, workload.relation) for measure in measures]
     # the standard deviation is √2 times the sensitivity at ε = 1, and 1/√2 times the sensitivity at ρ = 1
     noise = [sqrt(2) * s.l1 if kind == "laplace" else sqrt(s.l2_squared / 2) for s in sensitivities]
-    errors = np.zeros((len(table) + len(selected), len(measures) + len(selected)))
+    results = len(table) + sum(len(choice.names) for choice in selected)
+    errors = np.zeros((results, len(measures) + len(selected)))
     for j, formula in enumerate(table.values()):
         sums = typical(formula)
         for i, measure in enumerate(formula.measures):
             place = measures.index(measure)
             (moves,) = secant(formula.value, sums, i, noise[place] * 1e-4)
             errors[j, place] = abs(float(moves)) * 1e4 / formula.size
+    row = len(table)
     for j, choice in enumerate(selected):
         unit = calibrate_selections(
             choice,
@@ -209,7 +212,8 @@ def _errors(
             relation=workload.relation,
             intervals=workload.intervals,
         )
-        errors[len(table) + j, len(measures) + j] = rank_error(unit) / 2 / TYPICAL_ROWS
+        errors[row : row + len(choice.names), len(measures) + j] = rank_error(unit) / 2 / TYPICAL_ROWS
+        row += len(choice.names)
     return errors
 
 
@@ -218,7 +222,8 @@ def rank_error(selections: CellSelections) -> float:
     # by permute-and-flip, an outcome of this loss is chosen half as often as its coin shows heads, at most
     mechanism = selections.mechanism
     odds = (1 if mechanism.rule == "exponential" else 2) * float(1 - LEVEL)
-    return log(mechanism.candidates / odds) / float(mechanism.rate) / selections.score.scale
+    sizes = mechanism.sizes if isinstance(mechanism, JointExponential) else (mechanism.candidates,)
+    return (sum(map(log, sizes)) - log(odds)) / float(mechanism.rate) / selections.score.scale
 
 
 def typical(formula: Formula) -> list[Floats]:
@@ -252,7 +257,7 @@ def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]
         out.append(Expected(name, half, rows, half / formula.size, low=low, high=high))
     for each in allocation.choices:
         half = rank_error(each)
-        out.append(Expected(each.choice.name, half, None, half / TYPICAL_ROWS, "rank"))
+        out += [Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name in each.choice.names]
     return tuple(out)
 
 

@@ -138,12 +138,14 @@ def _noise(noisy: NoisyMeasure) -> str:
 
 
 def _choice(each: CellSelections) -> str:
-    one, count = each.mechanism, each.choice.candidates.count
-    shapes = f", with one of {one.candidates // count:,} intervals around it" if one.candidates > count else ""
+    one, count, names = each.mechanism, each.choice.candidates.count, len(each.choice.names)
+    shapes = one.candidates // names // count
+    around = f", with one of {shapes:,} intervals around it" if shapes > 1 else ""
+    several = f"{names} quantiles together, each " if names > 1 else ""
+    what = f"{each.choice.function} of {show(each.choice.candidates.expr)}"
     return (
-        f"{each.choice.function} of {show(each.choice.candidates.expr)}: one of {count:,} candidates{shapes}; scores "
-        f"have sensitivity {one.sensitivity} in each of {each.times} cells; one selection by "
-        f"{one.rule.replace('_', '-')} of rate {brief(one.rate)}"
+        f"{what}: {several}one of {count:,} candidates{around}; scores have sensitivity {one.sensitivity} in each of "
+        f"{each.times} cells; one selection by {one.rule.replace('_', '-')} of rate {brief(one.rate)}"
     )
 
 

@@ -98,13 +98,13 @@ def finish(plan: Plan, tables: Tables, source: RandomSource, *, raw: bool = Fals
 
 
 def _select(each: CellSelections, histogram: Integers, source: RandomSource) -> Integers:
-    """Make one selection in every cell, in batches of cells."""
-    size = max(1, _SCORES // each.mechanism.candidates)
+    """Make one selection in every cell, in batches of cells; return a column for each name."""
+    size, names = max(1, _SCORES // each.mechanism.candidates), len(each.choice.names)
     parts = [
-        each.mechanism.sample_each(each.score.scores(histogram[start : start + size]), source)
+        each.mechanism.sample_each(each.score.scores(histogram[start : start + size]), source).reshape(-1, names)
         for start in range(0, len(histogram), size)
     ]
-    return np.concatenate([np.array([], dtype=np.int64), *parts])
+    return np.concatenate([np.zeros((0, names), dtype=np.int64), *parts])
 
 
 def _with_selected_groups(
@@ -158,7 +158,7 @@ def _select_in_batches(
     table = tables[statement.name]
     at = shown.places(cells, table)
     bucket, counts = (np.asarray(table[name], dtype=np.int64) for name in ("bucket", "m0"))
-    parts = [np.array([], dtype=np.int64)]
+    parts = [np.zeros((0, len(each.choice.names)), dtype=np.int64)]
     for start in range(0, shown.size, _BATCH):
         size = min(_BATCH, shown.size - start)
         batch = (at >= start) & (at < start + size)
@@ -182,9 +182,8 @@ def present(
     """Compute the result from the noisy integers and the selections alone."""
     sums = [each.astype(np.float64) for each in noisy]
     estimates = {name: estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
-    estimates |= {
-        each.choice.name: choice(each, outcomes) for each, outcomes in zip(plan.choices, selected, strict=True)
-    }
+    for each, outcomes in zip(plan.choices, selected, strict=True):
+        estimates |= choice(each, outcomes)
     shown = _arrange(plan, keys, estimates, sums)
     columns: list[ColumnEstimate] = []
     for _, expr in plan.query.select:

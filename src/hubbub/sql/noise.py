@@ -15,13 +15,15 @@ from hubbub.core.events import Event
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.sql.aggregates.order_statistics import Choice
-from hubbub.sql.aggregates.scores import ScoreFunction
+from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.measures import Measure, Sensitivity, UnitContribution
 
 Noise = Literal["laplace", "gaussian"]
+Selection = PermuteAndFlip | Exponential | JointExponential
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class CellSelections:
     portion: Fraction
     times: int
     score: ScoreFunction
-    mechanism: PermuteAndFlip | Exponential
+    mechanism: Selection
 
     @property
     def events(self) -> tuple[tuple[Event, int], ...]:
@@ -115,7 +117,7 @@ def calibrate_selections(
 
 def calibrate_selection(
     choice: Choice, *, kind: Noise, loss: Fraction, rows: int, relation: Relation, interval: bool
-) -> tuple[ScoreFunction, PermuteAndFlip | Exponential]:
+) -> tuple[ScoreFunction, Selection]:
     """Calibrate one selection to a pure loss, if one unit has at most this many rows in the cell.
 
     Permute-and-flip is more accurate at the same pure loss. The exponential mechanism has bounded range, so that its
@@ -128,6 +130,9 @@ def calibrate_selection(
     rate = reals.floor_to(loss, numbers.MAX_PLACES) / (moved * (1 if one_way else 2))
     rate = min(rate, 1 / numbers.SCALE_MIN)
     score = aggregate.score(choice, rate, interval=interval)
-    rule = PermuteAndFlip if kind == "laplace" else Exponential
     outcomes = score.outcomes(choice.candidates.count)
+    if isinstance(score, JointScore):
+        sizes = tuple(part.outcomes(choice.candidates.count) for part in score.parts)
+        return score, JointExponential(candidates=outcomes, sensitivity=moved, monotone=False, rate=rate, sizes=sizes)
+    rule = PermuteAndFlip if kind == "laplace" else Exponential
     return score, rule(candidates=outcomes, sensitivity=moved, monotone=one_way, rate=rate)

@@ -26,13 +26,15 @@ from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import SCALE_MIN, brief
 from hubbub.core.schema import Value
 from hubbub.mechanisms.exponential import Exponential
-from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
+from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.aggregates.scores import ExtremeScore
 from hubbub.sql.bind import bind
 from hubbub.sql.keys import DiscoveredCells
+from hubbub.sql.noise import Selection
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
 
@@ -151,7 +153,7 @@ def quiet(made: Plan) -> Plan:
         replace(
             each,
             score=replace(each.score, depth=1) if isinstance(each.score, ExtremeScore) else each.score,
-            mechanism=_best(each.mechanism),
+            mechanism=_best_selection(each.mechanism),
         )
         for each in made.choices
     )
@@ -166,3 +168,7 @@ def quiet(made: Plan) -> Plan:
 
 def _best(one: Exponential | PermuteAndFlip) -> Exponential:
     return Exponential(candidates=one.candidates, sensitivity=1, monotone=one.monotone, rate=1 / SCALE_MIN)
+
+
+def _best_selection(one: Selection) -> Selection:
+    return replace(one, sensitivity=1, rate=1 / SCALE_MIN) if isinstance(one, JointExponential) else _best(one)

@@ -7,20 +7,23 @@ Tested in tests/sql/test_aggregates.py.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
+from math import ceil, lcm
 
 import numpy as np
 
 from hubbub.core.schema import Kind
 from hubbub.errors import QueryError
+from hubbub.noise.joint_choice import MAX_PARTS
 from hubbub.sql.aggregates.formula import AggregateFunction, Argument, Floats, bounded
 from hubbub.sql.aggregates.scores import (
     Counts,
     CountScore,
     ExtremeScore,
     IntervalScore,
+    JointScore,
     QuantileScore,
     ScoreFunction,
     depth,
@@ -34,6 +37,8 @@ from hubbub.sql.query import Aggregate
 MAX_COUNTS = 1 << 22
 #: Maximum number of candidates of one choice; more would cost time without improving accuracy.
 MAX_CANDIDATES = 1 << 12
+#: Quantiles are selected together from this number on; up to this number of scores; and up to this factor of scores.
+_FEWEST_SHARED, _MAX_WORK, _MAX_FACTOR = 3, 1 << 25, 1 << 20
 _FINE = 1 << 16
 _FINE_ENOUGH = 512
 _FEWEST = 64
@@ -41,12 +46,12 @@ _FEWEST = 64
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One aggregate of a query that is selected from candidates."""
+    """One aggregate of a query that is selected from candidates, or several that are selected together."""
 
-    name: str
+    names: tuple[str, ...]
     aggregate: "SelectionAggregate"
     candidates: Candidates
-    level: Fraction | None
+    levels: tuple[Fraction, ...] = ()  #: of quantiles, one for each name
 
     @property
     def function(self) -> str:
@@ -72,7 +77,8 @@ class SelectionAggregate(AggregateFunction):
                 f"{self.name.upper()} over {cells:,} groups would leave fewer than {_FEWEST} candidates per group.",
                 "Group by fewer keys.",
             )
-        return Choice(aggregate.name, self, self.candidates(aggregate, room), aggregate.level)
+        levels = () if aggregate.level is None else (aggregate.level,)
+        return Choice((aggregate.name,), self, self.candidates(aggregate, room), levels)
 
     @abstractmethod
     def candidates(self, aggregate: Aggregate, room: int) -> Candidates:
@@ -113,13 +119,18 @@ class Quantile(SelectionAggregate):
         return _spaced(aggregate.arguments[0], aggregate.where, room, "a quantile")
 
     def row_sensitivity(self, choice: Choice) -> int:
-        """Return the sensitivity at this level."""
-        return QuantileScore(_level(choice)).sensitivity
+        """Return the sensitivity at these levels."""
+        return lcm(*(QuantileScore(level).sensitivity for level in choice.levels))
 
     def score(self, choice: Choice, rate: Fraction, *, interval: bool) -> ScoreFunction:
-        """Score the quantile, alone or with its interval."""
-        level = _level(choice)
-        return IntervalScore(level, margin(level, choice.candidates.count, rate)) if interval else QuantileScore(level)
+        """Score each quantile, alone or with its interval."""
+        common, count = self.row_sensitivity(choice), choice.candidates.count
+        parts: list[QuantileScore | IntervalScore] = []
+        for level in choice.levels:
+            alone = QuantileScore(level)
+            own = margin(level, count, rate * (common // alone.sensitivity), len(choice.levels))
+            parts.append(IntervalScore(level, own) if interval else alone)
+        return parts[0] if len(parts) == 1 else JointScore(tuple(parts))
 
     def interval(self, score: ScoreFunction, candidates: Candidates, outcomes: Counts) -> tuple[Floats, Floats] | None:
         """Return the ends that were selected, or the whole range."""
@@ -189,10 +200,27 @@ class Mode(SelectionAggregate):
         """Return no interval."""
 
 
-def _level(choice: Choice) -> Fraction:
-    if choice.level is None:
-        raise AssertionError("a quantile has a level")
-    return choice.level
+def share(selected: Sequence[Choice], cells: int) -> tuple[Choice, ...]:
+    """Join quantiles of the same rows into one choice, if there are several and it is not too much work.
+
+    Two are better off alone: the intervals of choices that are made together are wider.
+    """
+    shared: dict[object, list[Choice]] = {}
+    for choice in selected:
+        alone = not isinstance(choice.aggregate, Quantile)
+        shared.setdefault((choice.names if alone else None, choice.candidates), []).append(choice)
+    joined = []
+    for choices in shared.values():
+        levels = tuple(level for choice in choices for level in choice.levels)
+        first = choices[0]
+        common = lcm(*(QuantileScore(level).sensitivity for level in levels))
+        work = cells * len(levels) * IntervalScore(Fraction(1, 2), 1).outcomes(first.candidates.count)
+        if _FEWEST_SHARED <= len(levels) <= MAX_PARTS and common <= _MAX_FACTOR and work <= _MAX_WORK:
+            names = tuple(name for choice in choices for name in choice.names)
+            joined.append(replace(first, names=names, levels=levels))
+        else:
+            joined += choices
+    return tuple(joined)
 
 
 def _span(candidates: Candidates) -> tuple[float, float, float]:

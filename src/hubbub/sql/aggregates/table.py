@@ -9,7 +9,7 @@ from hubbub.errors import QueryError
 from hubbub.sql.aggregates.counts import Count, CountDistinct, CountUnits
 from hubbub.sql.aggregates.formula import AggregateFunction, Formula, FormulaAggregate, Resolution
 from hubbub.sql.aggregates.moments import Correlation, CovarianceAggregate, Regression, Variance
-from hubbub.sql.aggregates.order_statistics import Choice, Extreme, Mode, Quantile, SelectionAggregate
+from hubbub.sql.aggregates.order_statistics import Choice, Extreme, Mode, Quantile, SelectionAggregate, share
 from hubbub.sql.aggregates.sums import Average, Sum
 from hubbub.sql.query import Aggregate
 
@@ -50,12 +50,13 @@ def formulas(aggregates: Sequence[Aggregate], resolution: Resolution) -> dict[st
 
 
 def choices(aggregates: Sequence[Aggregate], cells: int) -> tuple[Choice, ...]:
-    """Return the choice of each aggregate that is selected from candidates."""
-    return tuple(
+    """Return the choices of the aggregates that are selected from candidates."""
+    alone = [
         function.choice(aggregate, cells)
         for aggregate in aggregates
         if isinstance(function := aggregate_function(aggregate.function), SelectionAggregate)
-    )
+    ]
+    return share(alone, cells)
 
 
 def aggregate_function(name: str) -> AggregateFunction:
