@@ -1,6 +1,8 @@
 """How many privacy units a group needs to be shown, where the groups of an answer are selected privately.
 
 Everything here comes from the plan or the receipt of a query, so stating it reveals nothing.
+
+Tested in tests/curator/test_discovery.py.
 """
 
 from collections.abc import Mapping

@@ -58,7 +58,11 @@ def add_query(parser: argparse.ArgumentParser) -> None:
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Add δ and the contribution bounds of a query."""
-    parser.add_argument("--delta", metavar="δ", help="default: the δ of the dataset's budget; 0 requires pure DP")
+    parser.add_argument(
+        "--delta",
+        metavar="δ",
+        help="default: the δ of the budget, a thousandth of it for groups that are not declared; 0 requires pure DP",
+    )
     parser.add_argument(
         "--groups", type=int, metavar="N", help="count each privacy unit in at most N groups (reduces noise)"
     )
