@@ -1,6 +1,7 @@
 """Decimals are exact: constants are folded as SQL does it, and columns with a step compare as decimals everywhere."""
 
 import math
+import operator
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -177,6 +178,14 @@ def test_most_conditions_would_be_wrong_in_plain_doubles(
 
 Row = dict[str, Fraction | None]
 Formula = Callable[[Row], Fraction | None]
+COMPARE: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def leaf(rng: random.Random) -> tuple[str, Formula]:
@@ -205,25 +214,16 @@ def formula(rng: random.Random, depth: int) -> tuple[str, Formula]:
 
 def comparisons(rng: random.Random, rows: list[Row], count: int) -> tuple[list[str], list[list[object]]]:
     """Compare random expressions with a value that they take, or one next to it."""
-    texts, expected = [], list[list[object]]()
+    texts, expected = list[str](), list[list[object]]()
     while len(texts) < count:
         shown, value = formula(rng, rng.randint(1, 3))
         computed = [value(row) for row in rows]
         taken = rng.choice([number for number in computed if number is not None])
         at = taken + rng.choice((0, 0, F(1, 10**9), -F(1, 10**9)))
         constant = format(Decimal(at.numerator) / Decimal(at.denominator), "f")
-        sign, compare = rng.choice(
-            [
-                ("=", lambda v, c: v == c),
-                ("<>", lambda v, c: v != c),
-                ("<", lambda v, c: v < c),
-                ("<=", lambda v, c: v <= c),
-                (">", lambda v, c: v > c),
-                (">=", lambda v, c: v >= c),
-            ]
-        )
+        sign = rng.choice(list(COMPARE))
         texts.append(f"{shown} {sign} {constant}")
-        expected.append([None if v is None else compare(v, at) for v in computed])
+        expected.append([None if v is None else COMPARE[sign](v, at) for v in computed])
     return texts, expected
 
 

@@ -194,7 +194,7 @@ def test_conditions_mean_what_they_mean_in_duckdb(local: duckdb.DuckDBPyConnecti
 def test_a_planted_negation_is_noticed(local: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     """NOT that is false where its operand is NULL."""
     spelled: Callable[..., str] = lambda _, a: f"(NOT coalesce({a[0]}, TRUE))"  # noqa: E731
-    monkeypatch.setitem(DUCKDB.spellings, "not", spelled)  # type: ignore[arg-type]
+    monkeypatch.setitem(DUCKDB.spellings, "not", spelled)
     values = listed(arrays(local, text([bound(form) for form in FORMS])), len(FORMS))
     assert {"s NOT LIKE 'a%'", "i NOT IN (8, NULL)", "a NOT BETWEEN i AND 3"} <= set(wrong(local, values, FORMS))
 

@@ -34,8 +34,8 @@ def parts(step: Fraction, size: Fraction) -> int | None:
 def fits(step: Fraction, count: int, size: Fraction) -> bool:
     """Tell whether doubles can hold all multiples of a part of a step up to a size."""
     part = step / count
-    exact = max(part.numerator, part.denominator, size * part.denominator)
-    return size <= part * _MAX_COUNT and exact <= _MAX_EXACT
+    largest = max(Fraction(part.numerator), max(size, Fraction(1)) * part.denominator)
+    return size <= part * _MAX_COUNT and largest <= _MAX_EXACT
 
 
 def snap(value: float, step: Fraction, count: int) -> float:
