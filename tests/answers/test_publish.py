@@ -159,3 +159,18 @@ def test_an_empty_release_has_empty_files(tmp_path: Path) -> None:
     paths = publish(empty, tmp_path)
     with duckdb.connect() as reader:
         assert reader.execute(f"SELECT count(*) FROM '{paths[1]}'").fetchall() == [(0,)]
+
+
+def test_an_answer_from_public_tables_promises_no_privacy() -> None:
+    receipt = {
+        "public": True,
+        "query": "SELECT 1 AS a FROM t",
+        "data": [{"dataset": "t", "version": "1"}],
+        "ledger": [],
+    }
+    exact = Release((Output("a", "integer", [1]),), [None], Fraction(0), Fraction(0), receipt)
+    text = sheet(exact, title="t", files=[("t.csv", "00")], notes="Mine.").markdown()
+    assert "Answered exactly from t" in text
+    assert "t.csv" in text
+    for word in ("noisy", "ε", "guarantee", "hubbub verify"):
+        assert word not in text

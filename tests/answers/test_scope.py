@@ -60,6 +60,8 @@ class Recorder:
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
         assert sql
         assert key is None
+        if options.get("epsilon") is None:
+            raise ParameterError("HB132", "Neither epsilon nor within was given.")
         self.asked.append((Fraction(str(options["epsilon"])), Fraction(str(options.get("delta") or 0))))
         return self._answer()
 
@@ -139,6 +141,21 @@ def test_a_closed_scope_asks_nothing() -> None:
     with pytest.raises(BudgetError, match="HB203"):
         scope.query("SELECT …", epsilon="0.1")
     assert recorder.asked == []
+
+
+def test_public_tables_cost_a_scope_nothing_and_others_need_an_epsilon(session: Session, tmp_path: Path) -> None:
+    session.close()
+    (tmp_path / "plans.csv").write_text("plan\nfull\nbasic\n")
+    text = YAML.replace("analysts:", "  plans: {source: plans.csv, public: true}\nanalysts:")
+    (tmp_path / "hubbub.yaml").write_text(text)
+    with open_session(tmp_path / "hubbub.yaml", analyst="ana") as opened:
+        scope = opened.scope(epsilon=1)
+        assert scope.query("SELECT COUNT(*) AS n FROM plans").rows == [(2,)]
+        assert scope.query("SELECT COUNT(*) AS n FROM plans", within="5%").rows == [(2,)]
+        with pytest.raises(ParameterError, match="HB132"):
+            scope.query("SELECT COUNT(*) AS n FROM people")
+        assert scope.left == 1
+        assert opened.releases() == ()
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "much", None])

@@ -133,6 +133,8 @@ def _escaped(text: str) -> str:
 def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = (), notes: str | None = None) -> Sheet:
     """Create the data sheet of a release; `files` are names with their SHA-256."""
     receipt = release.receipt
+    if not release.epsilon:
+        return Sheet(title, tuple(_public_blocks(release, files, notes)))
     blocks = [
         *([_block("text", notes)] if notes else []),
         _block("heading", "Query"),
@@ -161,6 +163,21 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
     if files:
         blocks.append(Block("table", (("File", "SHA-256"), *files)))
     return Sheet(title, tuple(blocks))
+
+
+def _public_blocks(release: Release, files: Sequence[tuple[str, str]], notes: str | None) -> list[Block]:
+    """Describe an exact answer from public tables, which promises nothing about privacy."""
+    blocks = [
+        *([_block("text", notes)] if notes else []),
+        _block("heading", "Query"),
+        _block("code", str(release.receipt.get("query", ""))),
+        _block(
+            "text",
+            f"Answered exactly from {_sources(release.receipt)}. All of these tables are public: no noise was"
+            " added, nothing was charged, and there is no receipt to verify.",
+        ),
+    ]
+    return [*blocks, Block("table", (("File", "SHA-256"), *files))] if files else blocks
 
 
 def _when(receipt: Mapping[str, Any]) -> str:

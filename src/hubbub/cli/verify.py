@@ -59,6 +59,9 @@ def _verify_receipt(args: argparse.Namespace, console: Console) -> int:
             f"{args.subject} is not a readable receipt.",
             "Pass a file written by `hubbub query --receipt FILE`, or the word ledger.",
         ) from None
+    if isinstance(document, dict) and (document.get("receipt") or {}).get("public") is True:
+        console.print("[yellow]Nothing to verify[/]: this claims to be an answer from public tables, without a charge.")
+        return 1
     verdict = receipt.check_receipt(document)
     comparison = _compare(args, document) if verdict.sound else None
     lines, problems = list(verdict.lines), list(verdict.problems)

@@ -72,6 +72,15 @@ def test_a_select_is_answered_with_names_types_and_rows(connecting: Connecting) 
     assert cursor.release.epsilon == Fraction(1, 2)
 
 
+def test_public_tables_need_no_setting(connecting: Connecting) -> None:
+    cursor = connecting().cursor()
+    cursor.execute("SELECT coinsurance FROM plans ORDER BY coinsurance LIMIT 2")
+    assert cursor.fetchall() == [("0",), ("100",)]
+    cursor.execute("EXPLAIN SELECT coinsurance FROM plans")
+    ((item, value),) = cursor.fetchall()
+    assert (item, value[:4]) == ("cost", "free")
+
+
 def test_settings_are_statements_too(connecting: Connecting) -> None:
     connection = connecting()
     cursor = connection.cursor()

@@ -14,6 +14,7 @@ from hubbub.client.dbapi import errors as failures
 from hubbub.client.dbapi import statements
 from hubbub.client.dbapi.errors import InterfaceError, NotSupportedError, ProgrammingError, translate_errors
 from hubbub.client.dbapi.statements import AnySession, Result
+from hubbub.errors import ParameterError
 
 Description = tuple[str, type, None, None, None, None, bool]
 
@@ -127,15 +128,19 @@ class Cursor:
         options: Options = {**connection.options(), "parameters": parameters}
         if (result := statements.catalog_table(sql, connection.session)) is not None:
             return result
-        if "epsilon" not in options and "within" not in options:
+        try:
+            if (query := statements.explained_query(sql)) is not None:
+                return statements.plan(connection.session.estimate(query, **options))
+            release = connection.session.query(sql, **options)
+        except ParameterError as error:
+            if error.code != "HB132":
+                raise
             raise ProgrammingError(
                 "HB132",
                 "Neither epsilon nor within was given.",
-                "Set one for the connection: connect(…, epsilon=0.1), or SET hubbub.epsilon = 0.1.",
-            )
-        if (query := statements.explained_query(sql)) is not None:
-            return statements.plan(connection.session.estimate(query, **options))
-        release = connection.session.query(sql, **options)
+                "Set one for the connection: connect(…, epsilon=0.1), or SET hubbub.epsilon = 0.1. Only queries on"
+                " public tables need none.",
+            ) from None
         return statements.answer(release, intervals=connection.settings.get("intervals", False))
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> NoReturn:  # noqa: ARG002
