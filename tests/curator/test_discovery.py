@@ -122,7 +122,7 @@ def test_as_many_people_as_stated_bring_a_group_to_light(tmp_path: Path, groups:
                 patient += size
         made.execute(f"COPY v TO '{tmp_path}/visits.parquet'")
     with open_session(tmp_path / "hubbub.yaml") as session:
-        shown = [row[0] for row in session.query(COUNT, epsilon=epsilon).rows]
+        shown = [str(row[0]) for row in session.query(COUNT, epsilon=epsilon).rows]
     # 0.4 times the threshold is at least 2.6 deviations of the noise: above 30 in 100 has probability below 1e-9
     assert sum(word.startswith("few") for word in shown) < 30
     assert sum(word.startswith("many") for word in shown) > 70
