@@ -35,7 +35,7 @@ COLUMNS = (
     Column("n", Kind.INTEGER, Bounds(Fraction(0), Fraction(5))),
     Column("kind", Kind.TEXT, values=("a", "it's", "c")),
     Column("fine", Kind.BOOLEAN),
-    Column("free", Kind.REAL),
+    Column("free", Kind.REAL, Bounds(Fraction(-(10**18)), Fraction(10**18)), auto=True),
     Column("word", Kind.TEXT),
     Column("secret", Kind.TEXT, hidden=True),
 )
@@ -166,6 +166,8 @@ def test_values_are_counted_where_they_are_before_any_clamping(
         assert counts[0] == expected["null"]
         assert sum(counts[j] for j in range(1, len(counts)) if first < j - 1 <= last) == expected["in"]
         assert expected["out"] > 0
+    assert made["values"]["free"]["bounds"] is None  # found by each query, so that no value lies outside
+    assert max(made["values"]["free"]["edges"]) < 10**10
     listed = made["nulls"]["kind"]["counts"]
     assert listed[0] + listed[1] + listed[2] == len(units)
     assert made["nulls"]["word"]["counts"][0] == sum(each[0][6] is None for each in units.values())

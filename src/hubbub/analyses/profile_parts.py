@@ -150,7 +150,7 @@ class Sketch:
 
     def _one_row(self, column: Column) -> Rel:
         """Read one row of each unit, without clamping or comparing with a list."""
-        bare = replace(column, bounds=None, values=None, other=None)
+        bare = replace(column, bounds=None, values=None, other=None, auto=False)
         table = replace(
             self.inputs.table,
             columns=tuple(bare if each.name == column.name else each for each in self.inputs.table.columns),
@@ -164,14 +164,14 @@ class Sketch:
     def _add_values(self, column: Column) -> None:
         edges, inside = _edges(column)
         rows = self._one_row(column)
-        x = Col("x", column.kind, column_facts(replace(column, bounds=None)))
+        x = Col("x", column.kind, column_facts(replace(column, bounds=None, auto=False)))
         tests: list[Expr] = [call("is_null", x), whole(0)]
         for place, edge in enumerate(edges):
             # the upper bound itself is inside
             tests += [call("le" if place >= inside[1] else "lt", x, real(edge)), whole(place + 1)]
         cells = numbered_cells(call("case", *tests, whole(len(edges) + 1)), len(edges) + 2)
         at = self._add(Part(f"values: {column.name}", 2, rows, cells, RowCount()))
-        bounds = column.bounds
+        bounds = None if column.auto else column.bounds
         self.model["values"][column.name] = {
             "bounds": None if bounds is None else [numbers.brief(bounds.low), numbers.brief(bounds.high)],
             "edges": [float(edge) for edge in edges],
@@ -228,7 +228,7 @@ def _parts(expr: Expr, low: int) -> BoundedSum:
 
 def _edges(column: Column) -> tuple[list[Fraction], tuple[int, int]]:
     """Give the edges of the bins of a numeric column, and the places of those at its bounds."""
-    bounds = column.bounds
+    bounds = None if column.auto else column.bounds
     if bounds is None or not bounds.low < bounds.high:
         edges = [Fraction(edge) for edge in _UNBOUNDED]
         return edges, (0, len(edges))
