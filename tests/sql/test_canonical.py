@@ -64,10 +64,8 @@ def test_a_hash_is_a_function_of_the_equality_class(
             assert same is True
     # the same for a cell of discovered keys, as it is carried
     found = DiscoveredCells((Key("k", Col("k", Kind.REAL)), Key("m", Col("m", Kind.INTEGER))))
-    cells = [
-        f"(SELECT {dialect.cell((dialect.canonical(x, Kind.REAL), dialect.canonical(x, Kind.INTEGER)))}) AS t"
-        for x in (first, second)
-    ]
+    keys = [(dialect.canonical(x, Kind.REAL), dialect.canonical(x, Kind.INTEGER)) for x in (first, second)]
+    cells = [f"(SELECT {found.lookup(pair, dialect, grouped=False).cell}) AS t" for pair in keys]
     texts = dialect.own_hash("salt", found.hashed_natively(dialect))
     assert ask(f"SELECT (SELECT {texts} FROM {cells[0]}) = (SELECT {texts} FROM {cells[1]})") == (True,)
 
@@ -114,7 +112,7 @@ def test_groups_are_matched_and_shown_by_equality() -> None:
     first = {"k0": np.array([-0.0, -0.0, 0.0]), "k1": np.array(large), "m0": np.array([50, 60, 70])}
     shown = discover.sample(found, rule, first, "m0", system())
     assert [repr(value) for value in shown.columns[0].tolist()] == ["0.0"] * 3
-    assert shown.units.tolist() == [70, 50, 60]
+    assert shown.counts.tolist() == [70, 50, 60]
     other = {"k0": np.array([0.0, 0.0, -0.0, 1.0]), "k1": np.array([2e19, 1e19, 0.0, 0.0])}
     assert shown.places(found, other).tolist() == [2, 1, 0, -1]
     assert discover.shown_key(shown.columns[1], Kind.INTEGER).tolist() == [0, 2**63 - 1, 2**63 - 1]

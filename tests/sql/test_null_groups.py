@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -10,16 +11,18 @@ import pytest
 from tests.fixtures import postgres, spark
 from tests.fixtures.postgres_server import Server
 from tests.fixtures.visits_table import arrays
+from tests.sql.corpus.queries import quiet
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
+from hubbub.noise.source import system
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.dialects.spark import SPARK
-from hubbub.sql.finish import declared_keys, exact_results
+from hubbub.sql.finish import declared_keys, exact_results, finish
 from hubbub.sql.keys import Cells, Domain
 from hubbub.sql.measures import UnitContribution, sensitivity
 from hubbub.sql.plan import Plan, plan
@@ -35,6 +38,11 @@ TABLE = Table(
         Column("n", Kind.INTEGER, Bounds(Fraction(0), Fraction(299)), nullable=True),
         Column("word", Kind.TEXT),
         Column("p", Kind.INTEGER, Bounds(Fraction(0), Fraction(5))),
+        Column("big", Kind.INTEGER),
+        Column("score", Kind.REAL),
+        Column("day", Kind.DATE),
+        Column("moment", Kind.TIMESTAMP),
+        Column("flag", Kind.BOOLEAN, nullable=True),
     ),
     PrivacyUnit("u", groups=400, rows=400),
 )
@@ -77,7 +85,11 @@ def local() -> Iterator[duckdb.DuckDBPyConnection]:
             "SET error_on_division_by_zero = false;"
             "CREATE TABLE t AS SELECT i % 7 AS u, ['a', 'b', NULL, 'c', NULL][1 + i % 5] AS k,"
             " ['a', NULL, 'c'][1 + i % 3] AS strict, CASE WHEN i % 4 > 0 THEN i % 6 END AS n,"
-            " ['v', 'w', NULL][1 + i % 3] AS word, i % 6 AS p FROM range(60) AS r(i);"
+            " ['v', 'w', NULL][1 + i % 3] AS word, i % 6 AS p,"
+            " [0, NULL, 5][1 + i % 3] AS big, [0.0::DOUBLE, NULL, 0.5, -0.0::DOUBLE][1 + i % 4] AS score,"
+            " [DATE '1970-01-01', NULL][1 + i % 2] AS day,"
+            " [TIMESTAMP '1970-01-01', NULL, TIMESTAMP '2020-01-01 10:00:00'][1 + i % 3] AS moment,"
+            " [TRUE, NULL, FALSE][1 + i % 3] AS flag FROM range(60) AS r(i);"
             "CREATE TABLE rowed AS SELECT * FROM t; ALTER TABLE rowed ALTER u TYPE BIGINT;"
             "CREATE TABLE p AS SELECT i AS id, ['X', 'Y'][1 + i % 2] AS city FROM range(4) AS r(i)"
         )
@@ -161,3 +173,41 @@ def test_a_column_that_is_not_nullable_has_no_group_for_null() -> None:
 def test_an_unlisted_text_has_no_keys_by_being_null_or_not() -> None:
     with pytest.raises(QueryError, match="HB551"):
         planned("SELECT word, count(*) FROM t WHERE word IS NOT NULL GROUP BY word")
+
+
+#: Queries whose keys nobody declared; every group has at least two units.
+SELECTED = [
+    "SELECT word, count(*) FROM t GROUP BY word",
+    "SELECT word, k, count(*) FROM t GROUP BY word, k",
+    "SELECT big, count(*) FROM t GROUP BY big",
+    "SELECT score, word, count(*) FROM t GROUP BY score, word",
+    "SELECT day, count(*) FROM t GROUP BY day",
+    "SELECT moment, flag, count(*) FROM t GROUP BY moment, flag",
+    "SELECT word, count(*) FROM rowed GROUP BY word",
+    "SELECT word, median(p), count(*) FROM t GROUP BY word",
+    "SELECT word, count(*) FROM t WHERE word IS NOT NULL GROUP BY word",
+]
+
+
+@pytest.mark.parametrize("text", SELECTED)
+def test_null_is_a_group_among_selected_ones(
+    local: duckdb.DuckDBPyConnection, engine: tuple[Dialect, Run], text: str
+) -> None:
+    """Without noise, the groups and their counts are those of DuckDB, and NULL is the last of them."""
+    dialect, run = engine
+    query = bind(text, tables=TABLES)
+    made = quiet(
+        plan(query, epsilon=Fraction(10**6), delta=Fraction(1, 10**6), salt="s", hashing="portable", dialect=dialect)
+    )
+    rows = finish(made, {each.name: run(each.sql) for each in made.statements}, system()).rows
+    theirs = local.execute(text).fetchall()
+    if "median" in text:
+        rows, theirs = ([(row[0], row[-1]) for row in each] for each in (rows, theirs))
+    assert sorted(map(plain, rows), key=repr) == sorted(map(plain, theirs), key=repr)
+    assert len(theirs) < 3 or rows[-1][0] is None
+
+
+def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Give the keys and the count, dates as dates."""
+    keys = [each.date() if isinstance(each, datetime) and not each.hour else each for each in row[:-1]]
+    return (*keys, row[-1])

@@ -7,6 +7,7 @@ group.
 
 import math
 from dataclasses import dataclass
+from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,15 @@ from hubbub.sql.expressions import Col, Expr, facts
 from hubbub.sql.query import Key, Query
 
 MAX_CELLS = 1_000_000
+#: What stands for NULL in a cell, beside the column that says so.
+_SUBSTITUTES: dict[Kind, Value] = {
+    Kind.BOOLEAN: False,
+    Kind.INTEGER: 0,
+    Kind.REAL: 0,
+    Kind.TEXT: "",
+    Kind.DATE: date(1970, 1, 1),
+    Kind.TIMESTAMP: datetime(1970, 1, 1),
+}
 _FEW = 256  # number of values up to which a list is searched instead of joined
 
 
@@ -176,9 +186,24 @@ class Cells:
 
 @dataclass(frozen=True)
 class DiscoveredCells:
-    """Undeclared cells: every combination of key values that occurs, identified by its values."""
+    """Undeclared cells: every combination of key values that occurs, identified by its values.
+
+    NULL is a value like any other, except of a key with declared values, where it stands for unlisted ones too. Engines
+    join on cells, and NULL equals nothing there, so a cell has a substitute for NULL and a column that says so.
+    """
 
     keys: tuple[Key, ...]
+
+    @property
+    def nullable(self) -> tuple[int, ...]:
+        """The places of the keys of which NULL is a value."""
+        known = [facts(key.expr) for key in self.keys]
+        return tuple(j for j, each in enumerate(known) if each.values is None or each.null)
+
+    @property
+    def width(self) -> int:
+        """The number of columns that hold a cell."""
+        return len(self.keys) + len(self.nullable)
 
     @property
     def size(self) -> int:
@@ -186,28 +211,37 @@ class DiscoveredCells:
         return 1 << 62
 
     def lookup(self, columns: tuple[Canonical, ...], dialect: Dialect, *, grouped: bool) -> CellLookup:  # noqa: ARG002
-        """Write the cell as the values of its keys, none of them NULL. Nothing is looked up."""
-        return CellLookup(dialect.cell(columns), "", " AND ".join(f"({column}) IS NOT NULL" for column in columns))
+        """Write the cell as the values of its keys, and whether each is NULL. Nothing is looked up."""
+        texts, nulls = list(columns), []
+        for j in self.nullable:
+            kind = self.keys[j].expr.kind
+            texts[j] = Canonical(f"coalesce({columns[j]}, {dialect.literal(_SUBSTITUTES[kind], kind)})")
+            nulls.append(Canonical(f"CASE WHEN {columns[j]} IS NULL THEN 1 ELSE 0 END"))
+        present = [f"({column}) IS NOT NULL" for j, column in enumerate(columns) if j not in self.nullable]
+        return CellLookup(dialect.cell([*texts, *nulls]), "", " AND ".join(present) or "TRUE")
 
     def names(self, dialect: Dialect) -> tuple[str, ...]:
         """Name the columns that hold a cell."""
-        return dialect.cell_names(len(self.keys))
+        return dialect.cell_names(self.width)
 
     def hashed_natively(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
         """Return the columns that hold a cell, for the engine's own hash."""
         names = self.names(dialect)
         # a structure that holds all keys is hashed in the way it is compared
-        return self.hashed(dialect) if names == dialect.cell_keys("", len(self.keys)) else ((names[0], Kind.TEXT),)
+        return self.hashed(dialect) if names == dialect.cell_keys("", self.width) else ((names[0], Kind.TEXT),)
 
     def hashed(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
         """Return the keys with their kinds; numbers are doubles here."""
-        texts = dialect.cell_keys("", len(self.keys))
+        texts = dialect.cell_keys("", self.width)
         kinds = [Kind.REAL if key.expr.kind.numeric else key.expr.kind for key in self.keys]
-        return tuple(zip(texts, kinds, strict=True))
+        return tuple(zip(texts, [*kinds, *(Kind.INTEGER for _ in self.nullable)], strict=True))
 
     def shown(self, prefix: str, dialect: Dialect) -> str:
         """Write the values of the keys as output columns."""
-        return ", ".join(f"{text} AS k{j}" for j, text in enumerate(dialect.cell_keys(prefix, len(self.keys))))
+        texts = list(dialect.cell_keys(prefix, self.width))
+        for place, j in enumerate(self.nullable):
+            texts[j] = f"CASE WHEN {texts[len(self.keys) + place]} = 0 THEN {texts[j]} END"
+        return ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts[: len(self.keys)]))
 
 
 Groups = Cells | DiscoveredCells

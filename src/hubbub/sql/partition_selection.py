@@ -6,6 +6,8 @@ Tested in tests/sql/test_plan.py.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log, sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -56,13 +58,15 @@ def groups(query: Query) -> DiscoveredCells:
     return DiscoveredCells(tuple(query.keys[place] for place in query.sets[0]))
 
 
-def selecting_measure(measures: Sequence[Measure], contribution: UnitContribution, kind: Noise) -> Measure:
+def selecting_measure(
+    measures: Sequence[Measure], contribution: UnitContribution, kind: Noise, *, prefers_weights: bool = False
+) -> Measure:
     """Return the measure by which groups are selected.
 
     A count of units that the query returns selects them too, without further noise, if units are in few groups. With
     Laplace noise each unit otherwise votes for one of its groups: splitting its vote would not lower the threshold.
-    With Gaussian noise it gives weight 1/√n to each of n groups, which lets much smaller groups be seen. Neither needs
-    a bound on the groups of a unit.
+    With Gaussian noise it gives weight 1/√n to each of n groups, which lets much smaller groups be seen; so it does
+    beside Laplace noise, if that `prefers_weights`. Neither needs a bound on the groups of a unit.
     """
     if contribution.touched <= _SHARED_GROUPS:
         for count in (UNITS, RowCount()):
@@ -70,7 +74,16 @@ def selecting_measure(measures: Sequence[Measure], contribution: UnitContributio
                 return count
     if contribution.touched == 1:
         return UNITS
-    return KeyWeight(1, 1) if kind == "laplace" else KeyWeight(MAX_KEYS, WEIGHT)
+    return KeyWeight(1, 1) if kind == "laplace" and not prefers_weights else KeyWeight(MAX_KEYS, WEIGHT)
+
+
+def weights_need_fewer(groups: int, epsilon: Fraction, rho: Fraction, delta: Fraction) -> bool:
+    """Estimate whether groups of units with so many groups each need fewer units by weights than by votes."""
+    slip = float(max(delta / 2, numbers.DELTA_MIN))
+    if not rho > 0:
+        return False
+    votes = groups * (1 - log(2 * slip) / float(epsilon))
+    return sqrt(groups) * (1 - NormalDist().inv_cdf(slip / MAX_KEYS) / sqrt(2 * float(rho))) < votes
 
 
 def threshold(noised: NoisyMeasure, contribution: UnitContribution, relation: Relation, delta: Fraction) -> Rule:
@@ -149,19 +162,40 @@ def sample(cells: DiscoveredCells, rule: Rule, table: Columns, units: str, sourc
 
 def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
     """Return a key as shown to analysts: integers as such, clamped to 64 bits."""
-    if kind is not Kind.INTEGER:
+    if not kind.numeric:
         return column
-    ends = np.iinfo(np.int64)
-    inside = np.clip(column, -(2.0**63), np.nextafter(2.0**63, 0))
-    return np.where(column >= 2.0**63, ends.max, inside.astype(np.int64))
+    null, shown = np.isnan(column), np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if kind is Kind.INTEGER:
+        ends = np.iinfo(np.int64)
+        inside = np.clip(shown, -(2.0**63), np.nextafter(2.0**63, 0))
+        shown = np.where(shown >= 2.0**63, ends.max, inside.astype(np.int64))
+    if not null.any():
+        return shown
+    named = shown.astype(object)
+    named[null] = None
+    return named
 
 
 def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
-    """Return the keys in canonical form: −0 becomes 0."""
-    filled = np.ma.getdata(column)
-    return filled.astype(np.float64) + 0.0 if kind.numeric else filled
+    """Return the keys in canonical form: −0 becomes 0, and NULL is NaN, NaT or None, which no other key is."""
+    null, plain = np.ma.getmaskarray(column), np.ma.getdata(column)
+    if kind.numeric:
+        return np.where(null, np.nan, plain.astype(np.float64) + 0.0)
+    if plain.dtype.kind == "M":
+        return np.where(null, np.datetime64("NaT"), plain)
+    if not null.any():
+        return plain
+    keys = plain.astype(object)
+    keys[null] = None
+    return keys
 
 
 def _ranks(column: NDArray[Any]) -> NDArray[np.int64]:
+    if column.dtype == object:
+        present = np.array([value is not None for value in column], dtype=bool)
+        distinct, inverse = np.unique(column[present], return_inverse=True)
+        ranks = np.full(len(column), len(distinct))  # NULL comes last, as NaN does
+        ranks[present] = inverse
+        return ranks
     _, ranks = np.unique(column, return_inverse=True)
     return np.asarray(ranks, dtype=np.int64)
