@@ -14,6 +14,7 @@ from tests.server.conftest import lay_out
 import hubbub
 from hubbub.answers.budget import BudgetOverview
 from hubbub.answers.estimate import Estimate
+from hubbub.answers.methods import Analyses
 from hubbub.answers.release import Release
 from hubbub.client.async_session import AsyncSession
 from hubbub.client.session import RemoteSession
@@ -36,6 +37,8 @@ def test_the_sessions_have_the_same_methods() -> None:
     # who holds the data may hand `release` a function beside a number; a server takes no code
     embedded = methods(Session)
     release = embedded.pop("release")
+    # and publishes the profiles that it makes; from a server they are an analyst's own, as `Analyses` has it
+    assert embedded.pop("profile") == methods(Analyses)["profile"]
     for kind in (RemoteSession, AsyncSession):
         served = methods(kind)
         assert list(served.pop("release").parameters) == list(release.parameters)[:2] == ["self", "number"]

@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.fixtures.page_visits import Visitor, spend
 
+import hubbub
 from hubbub.curator.session import Session
 
 COUNT = "SELECT COUNT(*) AS n FROM health"
@@ -75,3 +76,16 @@ def test_the_page_of_a_profile_and_of_any_analysis_can_be_read(app: Any, visitor
     page = visitor("ana").get(f"/releases/{number}")
     assert page.status_code == 200
     assert "Each person counts once." in page.text
+
+
+def test_a_remote_session_reads_the_published_profile(served: Any) -> None:
+    with hubbub.connect(served.url, served.tokens["ana"]) as session:
+        assert session.published_profile("health") is None
+        number = publish(served, columns=["year"])
+        profile = session.published_profile("health")
+        assert profile is not None
+        assert profile.charge == number
+        stated = session.query(COUNT, epsilon="0.1").left_out
+        assert stated is not None
+        assert stated.evidence is not None
+        assert stated.evidence.charge == number

@@ -13,7 +13,6 @@ from hubbub.answers.profile_view import show
 from hubbub.cli import options
 from hubbub.cli.session import elapsed_time, session_of
 from hubbub.curator.exact_profile import exact_profile
-from hubbub.curator.session import Session
 from hubbub.errors import ParameterError
 
 _WARNING = (
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             if not args.json:
                 console.print(f"\nCost: {escape(release.cost())}")
             return 0
-        published = session.published_profile(args.dataset) if isinstance(session, Session) else None
+        published = session.published_profile(args.dataset)
     if published is None:
         raise ParameterError(
             "HB159",

@@ -17,6 +17,7 @@ from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
+from hubbub.answers.profile import Profile
 from hubbub.answers.publish import AsyncPublisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import AsyncScope
@@ -49,6 +50,10 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
     async def describe(self, dataset: str) -> Table:
         """Return the declaration of a dataset: its privacy unit and its columns."""
         return await self._run(self._calls.describe(dataset))
+
+    async def published_profile(self, dataset: str) -> Profile | None:
+        """Return the newest published profile of a dataset, if there is one. Free."""
+        return await self._run(self._calls.published_profile(dataset))
 
     async def budget(self) -> tuple[BudgetOverview, ...]:
         """Return the spent and remaining budget of each dataset."""

@@ -3,20 +3,23 @@
 Tested in tests/client/test_alike.py.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from hubbub.answers import options
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.options import Options
+from hubbub.answers.profile import Profile
 from hubbub.answers.release import Release
 from hubbub.client.protocol import Request, Steps, read, run_query, send
 from hubbub.core import numbers
 from hubbub.core.schema import Table, unknown_dataset
 from hubbub.errors import ParameterError
+
+T = TypeVar("T")
 
 #: Charges per page.
 _PAGE = 500
@@ -38,8 +41,15 @@ class Calls:
 
     def describe(self, dataset: str) -> Steps[Table]:
         """Return the declaration of a dataset."""
+        return self._dataset(dataset, Table.from_json)
+
+    def published_profile(self, dataset: str) -> Steps[Profile | None]:
+        """Return the newest published profile of a dataset."""
+        return self._dataset(dataset, _profile)
+
+    def _dataset(self, dataset: str, reader: Callable[[Any], T]) -> Steps[T]:
         try:
-            return (yield from read(self._get(f"datasets/{quote(dataset, safe='')}"), Table.from_json))
+            return (yield from read(self._get(f"datasets/{quote(dataset, safe='')}"), reader))
         except ParameterError:  # no such dataset, or an invalid name
             pass
         raise unknown_dataset(dataset, (yield from self.datasets()))
@@ -75,6 +85,10 @@ class Calls:
 
     def _get(self, path: str, query: Mapping[str, str | int] | None = None) -> Steps[Any]:
         return send(Request("GET", path, query=query), retries=self.retries)
+
+
+def _profile(reply: Any) -> Profile | None:
+    return None if reply.get("profile") is None else Profile.from_json(reply["profile"])
 
 
 def _past(reply: Any) -> list[PastCharge]:

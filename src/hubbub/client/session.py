@@ -13,6 +13,7 @@ from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
+from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import Scope
@@ -46,6 +47,10 @@ class RemoteSession(Analyses[Release], Publisher):
     def describe(self, dataset: str) -> Table:
         """Return the declaration of a dataset: its privacy unit and its columns."""
         return self._run(self._calls.describe(dataset))
+
+    def published_profile(self, dataset: str) -> Profile | None:
+        """Return the newest published profile of a dataset, if there is one. Free."""
+        return self._run(self._calls.published_profile(dataset))
 
     def budget(self) -> tuple[BudgetOverview, ...]:
         """Return the spent and remaining budget of each dataset."""
