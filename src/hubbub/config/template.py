@@ -38,6 +38,7 @@ _UNIT = """\
       #   bounds: [0, 110]         allows sums and averages; values outside are clamped. Do not read bounds off the data
       #   bounds: auto             each query finds them privately, for a quarter of its ε
       #   values: [North, South]   allows GROUP BY; add other: Elsewhere for all values that are not listed
+      #   nullable: true           gives NULL a group of its own in GROUP BY
       #   hidden: true             forbids every use
 """
 _TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp; CSV files have no types\n"
