@@ -165,9 +165,9 @@ ATTAINED = {
     "SELECT k, count(DISTINCT u) FROM t GROUP BY k": {"cells", "UnitCount"},
     "SELECT sum(x) FROM t": {"sum", "BoundedSum"},
     "SELECT k, sum(x) FROM t GROUP BY k": {"sum", "BoundedSum"},
-    "SELECT k, avg(x), sum(x) FROM t GROUP BY k": {"rows", "RowCount", "BoundedSum"},
+    "SELECT k, avg(y), sum(y) FROM t GROUP BY k": {"rows", "RowCount", "BoundedSum"},
     "SELECT k, median(x) FROM t GROUP BY k": {"rows", "choice"},
-    "SELECT t.k, count(*), sum(s.x) FROM t JOIN s ON t.u = s.u GROUP BY t.k": {"RowCount"},
+    "SELECT count(*) FROM t JOIN one ON t.u = one.u": {"RowCount"},
 }
 
 
