@@ -196,6 +196,24 @@ def test_plan_says_of_what_a_relative_margin_is_and_warns_of_noise(run: Run) -> 
     assert "Warning" not in run("plan", COUNT, "--epsilon", "1")[1]
 
 
+def test_plan_compares_the_noise_with_an_average_group_where_a_profile_tells_its_size(run: Run, folder: Path) -> None:
+    """400 rows in two regions: ±225 is a fifth of a group of 1,000 rows, and more than these groups have."""
+    text = (folder / "hubbub.yaml").read_text()
+    (folder / "hubbub.yaml").write_text(
+        text.replace("epsilon: 3", "epsilon: 80").replace("per_query: 2", "per_query: 60")
+    )
+    noisy = ("plan", COUNT, "--epsilon", "0.08")
+    assert "Warning" not in run(*noisy)[1]
+    code, _, err = run("profile", "visits", "--epsilon", "50")
+    assert code == 0, err
+    out = _joined(run(*noisy)[1])
+    found = re.search(r"n: ±(\d+) is mostly noise: an average group of (\d+) rows gives at most (\d+)\.", out)
+    assert found is not None, out
+    assert found[2] == found[3]
+    assert 180 <= int(found[2]) <= 220
+    assert 220 <= int(found[1]) <= 230  # Laplace noise of scale 6/0.08 = 75 is within 75·ln 20 = 224.7 at 95%
+
+
 def _joined(out: str) -> str:
     return " ".join(out.split())
 

@@ -49,22 +49,32 @@ class Expected:
             return f"{scale}, the most in a group of {TYPICAL_ROWS:,} rows"
         return f"{scale}, the scale that the column bounds give"
 
-    def drowned(self) -> str:
+    def drowned(self, group_rows: int | None = None) -> str:
         """Warn if the noise is as large as the result can be; empty if it is not.
+
+        `group_rows` is the size of an average group, if it is known; else a typical group is taken.
 
         >>> Expected("a", 300.0, 1000, 2.0, "value", 0.0, 300.0).drowned()
         'a: ±300 on values of 0 to 300 is mostly noise. Ask for fewer groups or a larger ε.'
+        >>> Expected("n", 300.0, None, 0.3).drowned()
+        ''
+        >>> Expected("n", 300.0, None, 0.3).drowned(300)
+        'n: ±300 is mostly noise: an average group of 300 rows gives at most 300. Ask for fewer groups or a larger ε.'
         """
-        if self.relative < (_DROWNED_RANK if self.unit == "rank" else _DROWNED):
+        rows = max(1, TYPICAL_ROWS if group_rows is None else group_rows)
+        smaller = TYPICAL_ROWS / rows
+        if self.relative * smaller < (_DROWNED_RANK if self.unit == "rank" else _DROWNED):
             return ""
+        group = f"{'a' if group_rows is None else 'an average'} group of {rows:,} rows"
+        if self.low is not None and self.high is not None:
+            error = min(self.plus_minus * smaller, self.high - self.low)
+            where = f" in {group}" if group_rows is not None else ""
+            values = f"{significant(self.low)} to {significant(self.high)}"
+            return f"{self.name}: ±{significant(error)} on values of {values}{where} is mostly noise. {_LESS_NOISE}"
         noise = f"{self.name}: {margin(replace(self, rows=None))}"
-        group = f"a group of {TYPICAL_ROWS:,} rows"
         if self.unit == "rank":
             return f"{noise} in {group} is mostly noise. {_LESS_NOISE}"
-        if self.low is not None and self.high is not None:
-            values = f"{significant(self.low)} to {significant(self.high)}"
-            return f"{noise} on values of {values} is mostly noise. {_LESS_NOISE}"
-        most = significant(self.plus_minus / self.relative)
+        most = significant(self.plus_minus / self.relative / smaller)
         return f"{noise} is mostly noise: {group} gives at most {most}. {_LESS_NOISE}"
 
 
@@ -79,6 +89,7 @@ class Estimate:
     groups     how many privacy units a group needs to be shown, if groups are selected privately
     fits       how many such queries are within budget now; None if shared budgets are rounded or hidden
     refusal    why the query is not within budget, and what to do; empty if it is
+    group_rows the number of rows in an average group, if the dataset has a profile
     """
 
     datasets: tuple[str, ...]
@@ -97,12 +108,15 @@ class Estimate:
     groups: GroupThreshold | None = None
     fits: int | None = None
     refusal: str = ""
+    group_rows: int | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warn of every result that would be mostly noise, and of groups that hardly any can be shown of."""
         groups = [] if self.groups is None else [self.groups.warning()]
-        return tuple(warning for warning in (*groups, *(each.drowned() for each in self.expected)) if warning)
+        return tuple(
+            warning for warning in (*groups, *(each.drowned(self.group_rows) for each in self.expected)) if warning
+        )
 
     def to_json(self) -> Json:
         """Return it as JSON values; exact numbers are strings."""
@@ -126,6 +140,7 @@ class Estimate:
             "groups": None if self.groups is None else self.groups.to_json(),
             "fits": self.fits,
             "refusal": self.refusal,
+            "group_rows": self.group_rows,
             "warnings": list(self.warnings),
         }
 
@@ -149,6 +164,7 @@ class Estimate:
             groups=None if form.get("groups") is None else GroupThreshold.from_json(form["groups"]),
             fits=form.get("fits"),
             refusal=form.get("refusal", ""),
+            group_rows=form.get("group_rows"),
         )
 
     def __repr__(self) -> str:

@@ -168,18 +168,22 @@ class Curator:
             return public.estimate()
         planned = self._plan(analyst, question, salt=_UNSALTED)
         self._refuse_failing(analyst, planned)
+        units, rows = self._sizes(planned)
         return make_estimate(
             planned,
             statuses=[self._status(analyst, table.name) for table in planned.private],
             within=str(question.within or "").strip(),
             left_out=self._profiles.state(planned.left_out()),
-            units=self._units(planned),
+            units=units,
+            # a join multiplies rows, so that the profile of one table does not tell how many there are
+            rows=rows if len(planned.tables) == 1 else None,
         )
 
-    def _units(self, planned: PreparedAnalysis) -> int | None:
-        """Give the number of privacy units of the dataset, if it has a profile."""
+    def _sizes(self, planned: PreparedAnalysis) -> tuple[int | None, int | None]:
+        """Give the numbers of privacy units and rows of the dataset, if it has a profile."""
         profiles = [self._profiles.find(table.name) for table in planned.private]
-        return next((round(profile.units().value) for profile in profiles if profile is not None), None)
+        profile = next((each for each in profiles if each is not None), None)
+        return (None, None) if profile is None else (round(profile.units().value), round(profile.rows().value))
 
     def profile(self, dataset: str) -> Profile | None:
         """Give the newest profile of a dataset that its owner published, if there is one; free."""

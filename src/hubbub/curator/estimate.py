@@ -16,10 +16,12 @@ def make_estimate(
     within: str = "",
     left_out: LeftOut | None = None,
     units: int | None = None,
+    rows: int | None = None,
 ) -> Estimate:
     """Make the estimate of an analysis; SQL is shown only where it does not depend on noisy answers.
 
-    `statuses` are the budgets that the analysis would be charged to; `units` is the known number of privacy units.
+    `statuses` are the budgets that the analysis would be charged to; `units` and `rows` are the known
+    numbers of privacy units and rows.
     """
     loss = privacy_cost(prepared.event)
     refusals = [refusal for status in statuses if (refusal := status.refusal(loss)) is not None]
@@ -41,5 +43,6 @@ def make_estimate(
         left_out=left_out,
         groups=prepared.group_threshold(units),
         fits=min(fits) if len(fits) == len(statuses) else None,
+        group_rows=None if rows is None or not prepared.cells else max(1, rows // prepared.cells),
         refusal=" ".join(f"{refusal.message} {refusal.remedy}" for refusal in refusals[:1]),
     )

@@ -188,6 +188,7 @@ class EstimateForm(BaseModel):
     derivation: list[str]
     sql: list[str]
     target: str = Field(description="What a relative margin of error was taken of; empty if none was requested.")
+    group_rows: int | None = Field(description="Rows in an average group, if the dataset has a profile.")
     warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
     groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
     fits: int | None = Field(description="Number of such queries within budget now; null if that is not shown.")
