@@ -31,8 +31,8 @@ class JointExponential(Selection):
              of a combination, and the lowest of several numbers that move by at most D moves by at most D.
     Assumes  as for the exponential mechanism; the choice is exact (`hubbub.noise.joint_choice`).
     Charges  BoundedRange(2·rate·D), or of half that.
-    Error    that of the exponential mechanism with as many candidates as there are combinations: with densely placed
-             candidates the regret of k choices grows as k, and the error of each as about the square root of k²/2.
+    Error    that of the exponential mechanism with as many candidates as there are combinations. Among dense candidates
+             the error of each of k choices is √((k + 1)(k + 2)/6) times that of one choice.
     Tested   tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
     """
 

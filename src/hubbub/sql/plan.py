@@ -120,7 +120,7 @@ def plan(
     groups, rows   contribution bounds, if tighter than the owner's
     weights        relative accuracy of each aggregate, by name (default 1)
     noise          Laplace or Gaussian noise; by default the one with the smaller error
-    intervals      whether to spend half of a quantile's budget on the ends of its interval
+    intervals      whether quantiles are selected together with an interval
     hashing        the engine's own (fast) hash, or a portable one that keeps the same rows on every engine
     dialect        the SQL dialect of the engine; raises an error for functions that the engine cannot compute safely
     """
@@ -143,6 +143,7 @@ def plan(
         dict(weights or {}),
         intervals,
         limits.rows if limits is not None and auto else 1,
+        delta,
     )
     # bounds that are found when the query runs need pure losses, which do not depend on the bound
     budgets = noise_budgets(epsilon, delta, "laplace" if auto else noise)
