@@ -337,9 +337,9 @@ def test_what_has_no_exact_value_is_not_folded() -> None:
         outer("9007199254740992 + 1")
 
 
-def test_many_long_constants_are_folded_in_good_time() -> None:
-    """The digits of a product would grow without end."""
-    bind("SELECT count(*), " + " * ".join(["1e-290"] * 80) + " AS c FROM t", tables={"t": TABLE})
+def test_a_product_of_many_constants_is_not_folded_without_end() -> None:
+    """Its digits would grow with every factor."""
+    assert isinstance(outer(" * ".join(["1e-290"] * 80)), FunctionCall)
 
 
 def test_constants_with_an_exponent_are_decimals_too(local: duckdb.DuckDBPyConnection) -> None:
