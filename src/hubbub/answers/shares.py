@@ -80,7 +80,7 @@ def share_of(part: Linear, whole: Linear, upper: Linear | None = None) -> Share:
 
 def _bisected(holds: Callable[[float], bool], start: float, end: float) -> float:
     """Find where a condition that holds at the start and not at the end changes."""
-    for _ in range(40):
+    for _ in range(20):  # to 1e-6; shares are shown with four digits
         middle = (start + end) / 2
         start, end = (middle, end) if holds(middle) else (start, middle)
     return (start + end) / 2
