@@ -72,13 +72,13 @@ def session(tmp_path: Path) -> Iterator[Session]:
 )
 def test_public_tables_are_answered_exactly_and_for_free(session: Session, sql: str, rows: list[Any]) -> None:
     estimate = session.estimate(sql)
-    assert (estimate.epsilon, estimate.admitted, estimate.expected) == (0, True, ())
+    assert (estimate.epsilon, estimate.admitted, len(estimate.expected)) == (Fraction(0), True, 0)
     release = session.query(sql)
     if ("?",) in rows:
         assert sorted(map(str, release.rows)) == sorted(["(None,)", "('East',)", "('North',)", "('South',)"])
     else:
         assert release.rows == rows
-    assert (release.epsilon, release.delta, release.left) == (0, 0, None)
+    assert (release.epsilon, release.delta, release.left) == (Fraction(0), Fraction(0), None)
     assert all(ends == (None, None) for row in release.intervals for ends in row)
     assert session.releases() == ()
     assert [state.spent for view in session.budget() for state in view.caps if state.scope == "analyst"] == [0]
@@ -99,7 +99,7 @@ def test_parameters_are_values_and_never_sql(session: Session) -> None:
     assert session.query("SELECT COUNT(*) AS n FROM regions WHERE people > $1", parameters=[-5]).rows == [(3,)]
     evil = "' OR 1=1 --"
     assert session.query("SELECT COUNT(*) AS n FROM regions WHERE region = ?", parameters=[evil]).rows == [(0,)]
-    for values in ([], ["North", 1]):
+    for values in (list[str](), ["North", "South"]):
         with pytest.raises(QueryError, match="HB509"):
             session.query("SELECT COUNT(*) AS n FROM regions WHERE region = ?", parameters=values)
 
@@ -199,7 +199,7 @@ def test_numbers_survive_the_copy_from_a_server(tmp_path: Path) -> None:
     kinds = (Kind.INTEGER, Kind.REAL, Kind.TEXT, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
     view = View("t", DataSource("postgres", Path("/"), "t"), tuple(zip(arrays, kinds, strict=True)))
     copied = _copy(view, Server(), tmp_path / "t.parquet")  # type: ignore[arg-type]
-    rows = duckdb.sql(f"SELECT * FROM '{copied.source.path}'").fetchall()
+    rows = duckdb.connect().execute(f"SELECT * FROM '{copied.source.path}'").fetchall()
     assert rows == [
         (2**62 + 1, 0.1, "a'b", True, date(2020, 2, 29), datetime(2020, 2, 29, 1, 2, 3, 4)),
         (-3, math.pi, "", False, date(1, 1, 1), datetime(2020, 2, 29, 1, 2, 3, 4)),

@@ -145,9 +145,10 @@ class Scope(_RemainingBudget, Analyses[Release]):
         if options.get("epsilon") is None and options.get("within") is not None:
             # fix the privacy cost first, so that the scope reserves what the curator charges
             options["epsilon"], options["within"] = self._session.estimate(sql, **options).epsilon or None, None
-        if options.get("epsilon") is None:  # a query on public tables costs nothing; any other is rejected
+        given = options.get("epsilon")
+        if given is None:  # a query on public tables costs nothing; any other is rejected
             return self._session.query(sql, key=key, **options)
-        epsilon = numbers.epsilon(options["epsilon"])
+        epsilon = numbers.epsilon(given)
         self._reserve(epsilon, delta)
         try:
             return self._session.query(sql, key=key, **options)
@@ -184,9 +185,10 @@ class AsyncScope(_RemainingBudget, Analyses[Awaitable[Release]]):
         options["delta"] = delta
         if options.get("epsilon") is None and options.get("within") is not None:
             options["epsilon"], options["within"] = (await self._session.estimate(sql, **options)).epsilon or None, None
-        if options.get("epsilon") is None:
+        given = options.get("epsilon")
+        if given is None:
             return await self._session.query(sql, key=key, **options)
-        epsilon = numbers.epsilon(options["epsilon"])
+        epsilon = numbers.epsilon(given)
         self._reserve(epsilon, delta)
         try:
             return await self._session.query(sql, key=key, **options)
