@@ -44,8 +44,8 @@ class PreparedQuery(PreparedAnalysis):
     plan: Plan
     raw: bool
     at: Callable[[Fraction], "PreparedQuery"]
-    values: ValueBounds | None = None
-    bounded: Callable[[Mapping[Expr, Bounds]], Plan] | None = None
+    values: ValueBounds | None
+    bounded: Callable[[Mapping[Expr, Bounds]], Plan]
 
     def left_out(self) -> LeftOut:
         """State what the bounds leave out."""
@@ -104,7 +104,7 @@ class PreparedQuery(PreparedAnalysis):
 
     def _with_values(self, run: Run) -> Plan:
         """Find the bounds of columns from noisy levels, if they have to be found."""
-        if self.values is None or self.bounded is None:
+        if self.values is None:
             return self.plan
         chosen = _choose(self.values.histograms, run)
         return replace(self.bounded(self.values.bounds(chosen)), clipped=self.values.clipped(chosen))
@@ -123,20 +123,19 @@ def prepare_query(
     query: Query, question: Question, options: RenderOptions, *, epsilon: Fraction, delta: Fraction
 ) -> PreparedQuery:
     """Plan a bound query for an ε and a δ."""
-    settings = dict(question.planner_options(query))
+    settings: dict[str, Any] = dict(question.planner_options(query))
     settings |= {"salt": options.salt, "hashing": options.hashing, "dialect": options.dialect}
     values = find_values(query, epsilon, options, settings)
-    if values is None:
-        planned = plan(query, epsilon=epsilon, delta=delta, **settings)
-        bounded = None
-    else:
-        # what the query costs must not depend on the bounds that it finds: pure losses alone
-        settings |= {"epsilon": values.rest, "delta": Fraction(0), "noise": "laplace"}
+    # where bounds have to be found, the cost of the rest must not depend on them: pure losses alone
+    spent = {"epsilon": epsilon, "delta": delta} if values is None else values.settings
 
-        def bounded(bounds: Mapping[Expr, Bounds]) -> Plan:
-            return plan(with_bounds(query, bounds), **settings)
+    def bounded(bounds: Mapping[Expr, Bounds]) -> Plan:
+        return plan(with_bounds(query, bounds), **settings | spent)
 
-        planned = replace(bounded(values.typical), epsilon=epsilon, event=values.event)
+    planned = bounded({} if values is None else values.typical)
+    if values is not None:
+        planned = replace(planned, epsilon=epsilon, event=values.event)
+    found = () if values is None else tuple(each.sql for each in values.histograms)
     return PreparedQuery(
         protection=Protection(planned.tables, planned.relation, planned.limits),
         epsilon=planned.epsilon,
@@ -146,9 +145,7 @@ def prepare_query(
         derivation=planned.derivation,
         expected=_labeled(planned),
         cells=planned.size,
-        statements=tuple(
-            each.sql for each in (*(values.histograms if values else ()), *planned.levels, *planned.statements)
-        ),
+        statements=(*found, *planned.sql.values()),
         plan=planned,
         raw=question.raw,
         at=lambda other: prepare_query(query, question, options, epsilon=other, delta=delta),

@@ -58,7 +58,8 @@ class PermuteAndFlip(Selection):
         heads = bernoulli_exp_each(rate=self.rate, gaps=gaps.ravel(), source=source).reshape(gaps.shape)
         ranks = np.cumsum(heads, axis=1)
         chosen = uniform_below_each(bounds=ranks[:, -1], source=source)
-        return np.argmax(ranks > chosen[:, np.newaxis], axis=1).astype(np.int64)
+        positions: Scores = np.argmax(ranks > chosen[:, np.newaxis], axis=1).astype(np.int64)
+        return positions
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
         """List the probability of each position: q_i·E[1/(1+B)], B the number of heads among the others."""

@@ -182,8 +182,8 @@ def present(
     """Compute the result from the noisy integers and the selections alone."""
     sums = [each.astype(np.float64) for each in noisy]
     estimates = {name: estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
-    for each, outcomes in zip(plan.choices, selected, strict=True):
-        estimates |= choice(each, outcomes)
+    for selections, outcomes in zip(plan.choices, selected, strict=True):
+        estimates |= choice(selections, outcomes)
     shown = _arrange(plan, keys, estimates, sums)
     columns: list[ColumnEstimate] = []
     for _, expr in plan.query.select:

@@ -82,6 +82,11 @@ class Plan:
     inputs: "PlanInputs | None" = None  #: what `settle` needs
 
     @property
+    def sql(self) -> dict[str, str]:
+        """The SQL of its levels and statements, by name."""
+        return {each.name: each.sql for each in self.levels} | {each.name: each.sql for each in self.statements}
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that the query reads."""
         return self.query.tables

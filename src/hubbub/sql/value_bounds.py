@@ -9,6 +9,7 @@ Tested in tests/sql/test_value_bounds.py.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from hubbub.core.events import Composed, Event, LaplaceEvent
 from hubbub.core.reals import floor_to
@@ -60,6 +61,11 @@ class ValueBounds:
         """The event to charge: the histograms, and any pure mechanism that costs what is left."""
         rest = LaplaceEvent(1, 1 / self.rest)
         return Composed((*((each.mechanism.event, 1) for each in self.histograms), (rest, 1)))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the query is planned with the bounds: for what is left, with pure losses alone."""
+        return {"epsilon": self.rest, "delta": Fraction(0), "noise": "laplace"}
 
     @property
     def typical(self) -> dict[Expr, Bounds]:

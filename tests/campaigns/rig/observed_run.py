@@ -162,14 +162,15 @@ def observe(
     told = curator.engine if isinstance(curator.engine, RecordingEngine) else RecordingEngine(curator.engine)
     curator.engine = told
     planned, text = curator._plan("ana", question, salt=curator._salt), question.text()
-    charges, versions = curator._charge("ana", planned, text, key, None)
+    versions = curator._data_versions(planned)
+    charges = curator._charge("ana", planned, text, versions, key, None, publish=False, event=planned.event)
     source = SeededSource(seed)
     curator._draws.sources = lambda _: source
     told.texts.clear()
     shown, paper = None, None
     with tape_draws(source, given) as tape, Trace() as trace:
         try:
-            stored = curator._answer(planned, text, charges, versions, progress=ignore_progress)
+            stored = curator._answer(planned, text, charges, versions, planned.left_out(), progress=ignore_progress)
         except RunError:
             stored = None
     if stored is not None:
