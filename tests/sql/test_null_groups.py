@@ -211,3 +211,18 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Give the keys and the count, dates as dates."""
     keys = [each.date() if isinstance(each, datetime) and not each.hour else each for each in row[:-1]]
     return (*keys, row[-1])
+
+
+@pytest.mark.parametrize("text", [text for text in QUERIES if " rowed" not in text and "FROM (" not in text])
+def test_neighbors_move_by_no_more_than_stated(local: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Without each unit in turn, with bounds that cut: all cells, with that of NULL, move within the sensitivity."""
+    made = planned(text, {**TABLES, "t": replace(TABLE, unit=PrivacyUnit("u", groups=2, rows=1))})
+    whole, _ = exact_results(made, {each.name: arrays(local, each.sql) for each in made.statements})
+    moved = []
+    for unit in range(7):
+        local.execute(f"BEGIN; DELETE FROM t WHERE u = {unit}")
+        rest, _ = exact_results(made, {each.name: arrays(local, each.sql) for each in made.statements})
+        local.execute("ROLLBACK")
+        moved.append([int(abs(a - b).sum()) for a, b in zip(whole, rest, strict=True)])
+    for place, noised in enumerate(made.measures):
+        assert 0 < max(each[place] for each in moved) <= noised.sensitivity.l1
