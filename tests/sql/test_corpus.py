@@ -91,7 +91,7 @@ def _of_nothing(made: Plan, expr: Expr, value: Any) -> bool:
     formula = made.formulas.get(expr.name) if isinstance(expr, Col) else None
     if formula is None or formula.low is None or formula.high is None:
         return False
-    return abs(2 * value - formula.low - formula.high) <= 1
+    return bool(abs(2 * value - formula.low - formula.high) <= 1)
 
 
 def _groups_apart(own: Mapping[Row, Row], other: Mapping[Row, Row], keys: Sequence[int]) -> Iterator[str]:
