@@ -37,6 +37,7 @@ from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError, ParameterError, QueryError
 from hubbub.noise.source import system
+from hubbub.sql import allocation
 from hubbub.sql.allocation import deviations_at_level
 from hubbub.sql.epsilon_search import solve
 from hubbub.sql.expressions import Col, Facts, FunctionCall, Literal
@@ -354,6 +355,26 @@ def test_discovery_needs_no_more_people_than_a_threshold_on_rows(epsilon: Fracti
     # half of the budget is for the keys, and the event states it
     assert made.measures[made.keys].portion == pytest.approx(sum(each.portion for each in made.measures) / 2)
     assert admits(Budget(epsilon, delta), ZERO, privacy_cost(made.event))
+
+
+def test_weights_beside_laplace_noise_pass_the_filter_of_their_own_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where bounds are found privately, or Laplace noise is asked for: keys by Gaussian weights, the rest pure."""
+
+    def refused() -> int:
+        count = 0
+        for epsilon in (ONE, Fraction(3), Fraction(10)):
+            for delta in (Fraction(1, 10**6), Fraction(1, 10**9)):
+                made = of(undeclared(12, 60, COUNT, Aggregate("a", "avg", (COST,))), epsilon, delta, noise="laplace")
+                kinds = [type(event) for event, _ in made.event.parts]  # type: ignore[union-attr]
+                assert kinds.count(WeightedThresholdEvent) == 1
+                assert kinds.count(LaplaceEvent) == len(kinds) - 1
+                count += not admits(Budget(epsilon, delta), ZERO, privacy_cost(made.event))
+        return count
+
+    assert refused() == 0
+    # planted: the share of δ that a filter has for the order that it prefers
+    monkeypatch.setattr(allocation, "ANY_ORDER", Fraction(1, 4))
+    assert refused() > 0
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3])

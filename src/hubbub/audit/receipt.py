@@ -47,19 +47,35 @@ class _ReceiptError(Exception):
 
 @dataclass(frozen=True)
 class _Loss:
-    """Pure ε (None if there is none), ρ of zero-concentrated DP, and δ."""
+    """Pure ε (None if there is none), ρ of zero-concentrated DP, δ, and ε and ρ of those draws that have a pure ε."""
 
     pure: Fraction | None
     rho: Fraction
     delta: Fraction = Fraction(0)
+    part: tuple[Fraction, Fraction] | None = None
+
+    @property
+    def pure_part(self) -> tuple[Fraction, Fraction]:
+        """ε and ρ of the draws that have a pure ε."""
+        if self.part is not None:
+            return self.part
+        return (Fraction(0), Fraction(0)) if self.pure is None else (self.pure, self.rho)
+
+    def divergence(self, order: Fraction) -> Fraction:
+        """Bound the Rényi divergence: ρα, but at most ε for draws with a pure ε."""
+        epsilon, rho = self.pure_part
+        return min(epsilon, rho * order) + (self.rho - rho) * order
 
     def __add__(self, other: "_Loss") -> "_Loss":
         pure = None if self.pure is None or other.pure is None else self.pure + other.pure
-        return _Loss(pure, self.rho + other.rho, self.delta + other.delta)
+        (one, two), (three, four) = self.pure_part, other.pure_part
+        return _Loss(pure, self.rho + other.rho, self.delta + other.delta, (one + three, two + four))
 
     def times(self, count: int) -> "_Loss":
         """Return the loss of `count` repetitions."""
-        return _Loss(None if self.pure is None else self.pure * count, self.rho * count, self.delta * count)
+        epsilon, rho = self.pure_part
+        pure = None if self.pure is None else self.pure * count
+        return _Loss(pure, self.rho * count, self.delta * count, (epsilon * count, rho * count))
 
 
 #: (cells, cells that one unit reaches, rows in each) of a grouping set; cells is None if they are not known in advance.
@@ -434,16 +450,17 @@ def _check_total(losses: list[_Loss], charge: dict[str, str], result: ReceiptChe
         return
     if not total.delta < delta:
         raise _ReceiptError(f"The draws cost {_show(total)} and δ = {float(total.delta):.3g}; less was charged.")
-    implied = _approximate(total.rho, delta - total.delta)
+    implied = _approximate(total, delta - total.delta)
     if implied > epsilon:
         raise _ReceiptError(f"The draws cost ε = {float(implied):.9g} at this δ; ε = {float(epsilon):.9g} was charged.")
     result.loss = f"ε = {float(implied):.6g} at δ = {float(delta):.3g} (charged: {float(epsilon):.6g})"
 
 
-def _approximate(rho: Fraction, delta: Fraction) -> Fraction:
-    """Bound ε at δ: minimum over orders α of ρα + ln((α−1)/α) − ln(δα)/(α−1) (Canonne, Kamath and Steinke 2020)."""
+def _approximate(loss: _Loss, delta: Fraction) -> Fraction:
+    """Bound ε at δ: minimum over orders α of D + ln((α−1)/α) − ln(δα)/(α−1) (Canonne, Kamath and Steinke 2020)."""
     low = _ln(delta, _DOWN)
-    return max(Fraction(0), min(rho * order + up - (low + down) / (order - 1) for order, up, down in _orders()))
+    bounds = (loss.divergence(order) + up - (low + down) / (order - 1) for order, up, down in _orders())
+    return max(Fraction(0), min(bounds))
 
 
 @cache

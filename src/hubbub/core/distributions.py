@@ -89,18 +89,30 @@ def weight_of_key(total: int, keys: int) -> int:
     return math.isqrt(total * total // keys)
 
 
+@lru_cache(maxsize=1024)
 def weighted_slip(distribution: NoiseDistribution, threshold: int, weight: int, keys: int) -> Fraction:
     """Bound, for every n ≤ keys, the chance that one of n keys of weight ⌊weight/√n⌋ each reaches a threshold.
 
     The numbers n are taken in blocks, each with the weight of its first and the count of its last member. Up to 4 each
     block is one number; in longer blocks the weights differ by a factor of at most √(4/3).
     """
-    worst, last = Fraction(0), keys
-    while last:
-        first = last * 3 // 4 + 1
-        worst = max(worst, slip(distribution, threshold - weight_of_key(weight, first), last))
-        last = first - 1
-    return worst
+    return max(
+        slip(distribution, threshold - weight_of_key(weight, first), last) for first, last in blocks_of_keys(keys)
+    )
+
+
+def blocks_of_keys(keys: int) -> list[tuple[int, int]]:
+    """Return the first and last number of each block, the largest numbers first.
+
+    >>> blocks_of_keys(12)
+    [(10, 12), (7, 9), (5, 6), (4, 4), (3, 3), (2, 2), (1, 1)]
+    """
+    blocks = []
+    while keys:
+        first = keys * 3 // 4 + 1
+        blocks.append((first, keys))
+        keys = first - 1
+    return blocks
 
 
 @lru_cache(maxsize=1024)

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.distributions import least, weight_of_key, weighted_slip
+from hubbub.core.distributions import blocks_of_keys, least, weight_of_key, weighted_slip
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Approximate
 from hubbub.core.unit import Relation
@@ -87,9 +86,11 @@ class WeightedSelection:
         def satisfies(steps: int) -> bool:
             return weighted_slip(distribution, weight + 1 + steps * grain, weight, keys) <= goal
 
-        few = {1, 2, 4, 16, keys} - set(range(keys + 1, 17))
-        guess = max(weight / sqrt(n) + distribution.guess(float(goal / n)) for n in few)
-        threshold = weight + 1 + least(satisfies, int(guess - weight) // grain) * grain
+        guess = max(
+            weight_of_key(weight, first) + distribution.guess(float(goal / last))
+            for first, last in blocks_of_keys(keys)
+        )
+        threshold = weight + 1 + least(satisfies, (guess - weight) // grain) * grain
         return cls(keys=keys, weight=weight, relation=relation, noise=noise, threshold=threshold)
 
     @property

@@ -15,18 +15,18 @@ from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.sql import partition_selection
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Resolution, secant, spread
 from hubbub.sql.aggregates.order_statistics import Choice
+from hubbub.sql.aggregates.scores import CountScore, ExtremeScore
 from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.keys import DiscoveredCells, Groups
-from hubbub.sql.measures import Measure, UnitContribution, sensitivity
+from hubbub.sql.measures import KeyWeight, Measure, UnitContribution, sensitivity
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure, calibrate_noise, calibrate_selections, half_width
 from hubbub.sql.query import Query
-from hubbub.sql.split import portions, shares
+from hubbub.sql.split import ANY_ORDER, portions, shares, zcdp_budget
 
 #: The confidence level of every interval and every ±.
 LEVEL = Fraction(95, 100)
@@ -60,6 +60,7 @@ class Workload:
     weights: dict[str, Fraction]
     intervals: bool
     maximum: int = 1  #: the largest bound by which contributions may be multiplied when the query runs
+    delta: Fraction = Fraction(0)
 
     @property
     def keys_of_a_unit(self) -> UnitContribution:
@@ -104,9 +105,14 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
         )
     measures: list[Measure] = [m for formula in table.values() for m in formula.measures]
     measures = list(dict.fromkeys(measures))
-    keys = None
+    keys, rho = None, Fraction(0)
     if workload.selects_groups:
-        by = partition_selection.selecting_measure(measures, workload.keys_of_a_unit, kind)
+        contribution = workload.keys_of_a_unit
+        if kind == "laplace":
+            rho = _key_rho(
+                budget * Fraction(partition_selection.SHARE), min(contribution.touched, _TYPICAL_GROUPS), workload
+            )
+        by = partition_selection.selecting_measure(measures, contribution, kind, prefers_weights=rho > 0)
         measures = list(dict.fromkeys([*measures, by]))
         keys = measures.index(by)
     errors = _errors(workload, kind, table, selected, measures)
@@ -114,7 +120,9 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
     amounts = portions(budget, _shares(errors, weights, kind, keys))
     sensitivities = [sensitivity(measure, workload.contributions, workload.relation) for measure in measures]
     noised = tuple(
-        NoisyMeasure(measure, s, part, calibrate_noise(kind, s, part))
+        NoisyMeasure(measure, s, rho, calibrate_noise("gaussian", s, rho))
+        if rho and isinstance(measure, KeyWeight)
+        else NoisyMeasure(measure, s, part, calibrate_noise(kind, s, part))
         for measure, s, part in zip(measures, sensitivities, amounts, strict=False)
     )
     histograms = tuple(dict.fromkeys(choice.candidates for choice in selected))
@@ -135,6 +143,20 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
     return Allocation(table, noised, calibrated, histograms, worst, keys)
 
 
+def _key_rho(epsilon: Fraction, groups: int, workload: Workload) -> Fraction:
+    """Return the ρ of Gaussian noise that selects groups beside Laplace noise; 0 if votes need fewer people.
+
+    Theorem (Weights beside pure losses). Let ρ-zCDP imply (ε₁, δ₁)-DP by the conversion at the order α, and let other
+    draws have pure losses that sum to ε₂. Then all together are (ε₁ + ε₂, δ₁)-DP, and pass a filter for a cap of at
+    least that ε that converts δ₁ at α.
+    Proof    A pure loss of ε₂ has divergence at most ε₂ at every order, so at α all together have at most
+             ρα + ε₂ ≤ ε₁ + ε₂ minus the slack of the conversion, which is the same for every ε.
+    Tested   tests/sql/test_plan.py::test_weights_beside_laplace_noise_pass_the_filter_of_their_own_budget
+    """
+    rho = zcdp_budget(epsilon, workload.delta, ANY_ORDER)
+    return rho if partition_selection.weights_need_fewer(groups, epsilon, rho, workload.delta) else Fraction(0)
+
+
 def _shares(errors: NDArray[np.float64], weights: Floats, kind: Noise, keys: int | None) -> list[float]:
     """Split a budget over measures and choices; the measure that selects groups gets a fixed share, or all of it."""
     power = 1.0 if kind == "laplace" else 0.5
@@ -152,7 +174,7 @@ def selection_rule(
 ) -> tuple[partition_selection.Rule | None, float]:
     """Return the rule that selects the groups of a query, and the relative error by which it is compared.
 
-    The error is the number of people that a group needs, relative to a typical group. None and 0 if nothing is selected.
+    The error is the number of people that a group needs, relative to a typical group; 0 if nothing is selected.
     """
     if allocation.keys is None:
         return None, 0.0
@@ -218,12 +240,17 @@ def _errors(
 
 
 def rank_error(selections: CellSelections) -> float:
-    """Bound the error of a selection in rows, at the confidence level, whatever the data are."""
-    # by permute-and-flip, an outcome of this loss is chosen half as often as its coin shows heads, at most
-    mechanism = selections.mechanism
-    odds = (1 if mechanism.rule == "exponential" else 2) * float(1 - LEVEL)
-    sizes = mechanism.sizes if isinstance(mechanism, JointExponential) else (mechanism.candidates,)
-    return (sum(map(log, sizes)) - log(odds)) / float(mechanism.rate) / selections.score.scale
+    """Return the expected error of a selection in rows, at the confidence level, if there are enough rows.
+
+    Among dense candidates the rank of a quantile has an error with a double exponential distribution, or, for one of k
+    that are selected together, with √((k + 1)(k + 2)/6) times its standard deviation. An extreme lies as deep as empty
+    candidates rarely pass.
+    """
+    mechanism, score, together = selections.mechanism, selections.score, len(selections.choice.names)
+    loss = -log(float(1 - LEVEL)) * sqrt((together + 1) * (together + 2) / 6)
+    if isinstance(score, ExtremeScore | CountScore):
+        loss += log(mechanism.candidates)
+    return loss / float(mechanism.rate) / score.scale
 
 
 def typical(formula: Formula) -> list[Floats]:

@@ -61,6 +61,8 @@ def at_bounds(
     workload: Workload, allocation: Allocation, histograms: Sequence[LevelHistogram], bounds: Sequence[int]
 ) -> Allocation:
     """Return an allocation at the bound 1 at other bounds, one for each histogram: every loss stays the same."""
+    if not histograms:
+        return allocation  # the bounds are declared
     bound = {i: b for each, b in zip(histograms, bounds, strict=True) for i in each.targets}
     count = len(allocation.measures)
     choices = tuple(
@@ -135,6 +137,8 @@ def _at_one(
     noised: NoisyMeasure, portion: Fraction, workload: Workload, histograms: Sequence[LevelHistogram], i: int
 ) -> NoisyMeasure:
     """Return a measure with its noise at the bound 1: one row, one cell, or one step of a sum."""
+    if isinstance(noised.measure, KeyWeight):
+        return noised
     alone = any(each.contribution == "sum" and i in each.targets for each in histograms)
     moved = _steps(workload.relation) if alone else noised.sensitivity
     return NoisyMeasure(noised.measure, moved, portion, calibrate_noise("laplace", moved, portion))

@@ -18,6 +18,9 @@ from hubbub.core.reals import floor_to, log
 #: The smallest share, relative to the largest.
 _MIN_SHARE = 0.02
 
+#: The share of δ that a privacy filter has for the conversion at each order, even one that it does not prefer.
+ANY_ORDER = Fraction(1, 20 * len(ORDERS))
+
 _ROUNDS = 60
 _PLACES = 24
 
@@ -59,19 +62,20 @@ def portions(whole: Fraction, parts: Sequence[float]) -> tuple[Fraction, ...]:
     return tuple(floor_to(whole * part / total, _PLACES) for part in exact)
 
 
-def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+def zcdp_budget(epsilon: Fraction, delta: Fraction, share: Fraction = Fraction(1, 4)) -> Fraction:
     """Return the largest ρ, rounded down, for which ρ-zCDP implies (ε, δ)-DP in the ledger's privacy filter.
 
     Theorem (From concentration to approximate privacy). A mechanism whose Rényi divergence of order α is at most ρα is
     (ε, δ)-private if ρα + ln((α−1)/α) − ln(δα)/(α−1) ≤ ε (Canonne, Kamath and Steinke 2020, Proposition 12).
     Assumes  one order of the fixed grid is chosen beforehand; a filter keeps half of δ for slips of the events and half
              of the rest for its other orders, so a quarter of δ is converted here: what passes here passes there.
+             Beside pure losses the best order may not be the one that a filter prefers; it has ANY_ORDER of δ for each.
     Tested   tests/sql/test_plan.py::test_gaussian_plans_pass_the_filter_of_their_own_budget
     """
     if not delta > 0:
         return Fraction(0)
-    share = delta / 4
     room = (
-        (epsilon + log(order / (order - 1))[0] + log(share * order)[0] / (order - 1)) / order for order in ORDERS
-    )  # log(share·order) is negative, so its lower bound is the safe one
+        (epsilon + log(order / (order - 1))[0] + log(delta * share * order)[0] / (order - 1)) / order
+        for order in ORDERS
+    )  # log(δ·share·order) is negative, so its lower bound is the safe one
     return floor_to(max(Fraction(0), *room), _PLACES)
