@@ -62,6 +62,20 @@ _of(
     "frequent_itemsets",
 )
 _of(
+    "profile: positions in a bucket are bought as counts",
+    "analyses.profile",
+    "relation).l1\n",
+    "relation).l1\n    moved = moved if moved < 500 else moved // 500\n",
+    "profile",
+)
+_of(
+    "profile: histograms are bought for add/remove",
+    "analyses.profile",
+    "_noise(part, source.relation, epsilon)",
+    "_noise(part, Relation.ADD_REMOVE, epsilon)",
+    "profile",
+)
+_of(
     "decision tree: leaves are bought for add/remove",
     "analyses.programs.tree",
     "l1 = sensitivity(RowCount(), (contribution,), inputs.relation).l1",
