@@ -164,7 +164,8 @@ def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
     """Return a key as shown to analysts: integers as such, clamped to 64 bits."""
     if not kind.numeric:
         return column
-    null, shown = np.isnan(column), np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    null = np.isnan(column)
+    shown: NDArray[Any] = np.where(null, 0.0, column)
     if kind is Kind.INTEGER:
         ends = np.iinfo(np.int64)
         inside = np.clip(shown, -(2.0**63), np.nextafter(2.0**63, 0))
@@ -178,7 +179,8 @@ def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
 
 def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
     """Return the keys in canonical form: −0 becomes 0, and NULL is NaN, NaT or None, which no other key is."""
-    null, plain = np.ma.getmaskarray(column), np.ma.getdata(column)
+    null: NDArray[np.bool_] = np.ma.getmaskarray(column)
+    plain: NDArray[Any] = np.ma.getdata(column)
     if kind.numeric:
         return np.where(null, np.nan, plain.astype(np.float64) + 0.0)
     if plain.dtype.kind == "M":
