@@ -18,7 +18,7 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.sql import partition_selection
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Resolution, secant, spread
 from hubbub.sql.aggregates.order_statistics import Choice
-from hubbub.sql.aggregates.scores import CountScore, ExtremeScore
+from hubbub.sql.aggregates.scores import CountScore, ExtremeScore, QuantileScore
 from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.candidates import Candidates
@@ -243,13 +243,15 @@ def rank_error(selections: CellSelections) -> float:
     """Return the expected error of a selection in rows, at the confidence level, if there are enough rows.
 
     Among dense candidates the rank of a quantile has an error with a double exponential distribution, or, for one of k
-    that are selected together, with √((k + 1)(k + 2)/6) times its standard deviation. An extreme lies as deep as empty
-    candidates rarely pass.
+    that are selected together, with √((k + 1)(k + 2)/6) times its standard deviation; intervals add 40% at most.
+    An extreme lies as deep as empty candidates rarely pass.
     """
     mechanism, score, together = selections.mechanism, selections.score, len(selections.choice.names)
     loss = -log(float(1 - LEVEL)) * sqrt((together + 1) * (together + 2) / 6)
     if isinstance(score, ExtremeScore | CountScore):
         loss += log(mechanism.candidates)
+    elif not isinstance(score, QuantileScore):
+        loss *= 1.4
     return loss / float(mechanism.rate) / score.scale
 
 

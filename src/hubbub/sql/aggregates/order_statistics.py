@@ -134,12 +134,13 @@ class Quantile(SelectionAggregate):
 
     def interval(self, score: ScoreFunction, candidates: Candidates, outcomes: Counts) -> tuple[Floats, Floats] | None:
         """Return the ends that were selected, or the whole range."""
-        half, first, last = _span(candidates)
-        if not isinstance(score, IntervalScore):
-            return np.full(len(outcomes), first), np.full(len(outcomes), last)
-        _, low, high = score.ends(outcomes, candidates.count)
-        shown = candidates.shown()
-        return shown[low] - half, shown[high] + half
+        none = np.zeros_like(outcomes)
+        _, low, high = (
+            score.ends(outcomes, candidates.count)
+            if isinstance(score, IntervalScore)
+            else (outcomes, none, none + candidates.count - 1)
+        )
+        return _ends(candidates, low, high)
 
 
 @dataclass(frozen=True)
@@ -164,10 +165,9 @@ class Extreme(SelectionAggregate):
         outcomes: Counts,
     ) -> tuple[Floats, Floats] | None:
         """Return an interval that is open toward the extreme."""
-        half, first, last = _span(candidates)
-        value = candidates.shown()[outcomes]
-        low, high = np.full(len(value), first), np.full(len(value), last)
-        return (value - half, high) if self.largest else (low, value + half)
+        none = np.zeros_like(outcomes)
+        last = none + candidates.count - 1
+        return _ends(candidates, outcomes, last) if self.largest else _ends(candidates, none, outcomes)
 
 
 @dataclass(frozen=True)
@@ -223,10 +223,13 @@ def share(selected: Sequence[Choice], cells: int) -> tuple[Choice, ...]:
     return tuple(joined)
 
 
-def _span(candidates: Candidates) -> tuple[float, float, float]:
-    """Return half a step, and the ends of the numbers that round to a candidate."""
-    half, shown = float(candidates.step) / 2, candidates.shown()
-    return half, float(shown[0]) - half, float(shown[-1]) + half
+def _ends(candidates: Candidates, low: Counts, high: Counts) -> tuple[Floats, Floats]:
+    """Return the numbers that round to a candidate between two others, within the bounds of the values."""
+    half, shown, bounds = float(candidates.step) / 2, candidates.shown(), facts(candidates.expr).bounds
+    first, last = (shown[0] - half, shown[-1] + half) if bounds is None else (float(bounds.low), float(bounds.high))
+    from_range = np.where(low == 0, first, shown[low] - half)
+    to_range = np.where(high == candidates.count - 1, last, shown[high] + half)
+    return np.maximum(from_range, first), np.minimum(to_range, last)
 
 
 def _spaced(x: Expr, where: Expr | None, room: int, function: str) -> Candidates:
