@@ -1,4 +1,4 @@
-"""Calls of analyses that are refused: HB540 to HB548 and HB580 to HB598."""
+"""Calls of analyses that are refused: HB540 to HB548, HB576 and HB580 to HB598."""
 
 from tests.project.error_examples.world import Example, python, sql
 
@@ -17,6 +17,12 @@ EXAMPLES: dict[str, Example] = {
     "HB547": sql("CALL linear_regression(table => 'visits', columns => ['age', 'cost'], target => 'cost')"),
     "HB548": sql(
         "CALL logistic_regression(table => 'visits', columns => ['age'], target => 'region', positive => 'East')"
+    ),
+    "HB576": python(
+        "path = folder / 'hubbub.yaml'\n"
+        "path.write_text(path.read_text().replace('groups: 2, rows: 5', 'rows: auto'))\n"
+        "other = hubbub.open(path, analyst='ana')\n"
+        "other.estimate(\"CALL moments(table => 'visits', columns => ['age'])\", epsilon='0.1')"
     ),
     "HB580": sql("CALL kmeans(table => 'regions', columns => ['population'], k => 3)"),
     "HB581": sql("CALL kmeans(table => 'visits', columns => ['age'], k = 3)"),
