@@ -94,7 +94,7 @@ class Curator:
         self._salt = salt
         with ledger.snapshot() as snapshot:
             self._first_format = replay.FirstFormat(snapshot)
-            self._earlier = replay.EarlierSelections(snapshot)
+            self._earlier = replay.EarlierCharges(snapshot)
         self._failures = Failures()
         self._profiles = Profiles()
 
@@ -370,7 +370,9 @@ class Curator:
         self, analyst: str, planned: PreparedAnalysis, question: Question, text: str, versions: Mapping[str, str]
     ) -> Event | None:
         """Give the event under which an earlier version charged this query and recorded a release, if one did."""
-        if not (isinstance(planned, PreparedQuery) and (planned.plan.threshold or planned.plan.choices)):
+        if not isinstance(planned, PreparedQuery):
+            return None
+        if not (planned.plan.threshold or planned.plan.choices or len(planned.private) > 1):
             return None
         # without groups to select, a query may have used no δ where it could have used some
         deltas = {self._delta(analyst, planned.tables, question), planned.delta}

@@ -70,17 +70,18 @@ def _column(column: Column) -> dict[str, Any]:
     return {"name": column.name} | {name: fact for name, fact in facts.items() if fact is not None}
 
 
-class EarlierSelections:
-    """Charges of queries that selected groups or candidates, indexed by query: they are still answered for free.
+class EarlierCharges:
+    """Charges of queries whose events depend on the version, indexed by query: they are still answered for free.
 
-    The event is part of a key, and how groups (and with which default δ) and candidates are selected has changed
-    between versions.
+    The event is part of a key. How groups (and with which default δ) and candidates are selected, and how many rows of
+    a unit count in a join of private tables, has changed between versions.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._charges: dict[tuple[str, str, str, str], list[Entry]] = {}
         for entry in snapshot.entries(EntryFilter(kind="charge")):
-            if '"mechanism":"threshold"' in entry.facts or '"mechanism":"selection"' in entry.facts:
+            selects = '"mechanism":"threshold"' in entry.facts or '"mechanism":"selection"' in entry.facts
+            if selects or " JOIN " in entry.query:
                 self._charges.setdefault((entry.analyst, entry.dataset, entry.version, entry.query), []).append(entry)
 
     def find(
