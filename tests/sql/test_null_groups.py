@@ -75,6 +75,8 @@ QUERIES = {
     "SELECT n % p AS k1, count(*) FROM t WHERE n < 3 GROUP BY k1": 4,
     "SELECT k1, count(*) FROM (SELECT u, k AS k1 FROM t WHERE k = 'a' UNION ALL SELECT u, k FROM t) GROUP BY k1": 4,
     "SELECT k1, count(*) FROM (SELECT u, max(k) AS k1 FROM t GROUP BY u) GROUP BY k1": 4,
+    "SELECT k1, count(*) FROM (SELECT u, max(p) FILTER (WHERE strict = 'b') AS k1 FROM t GROUP BY u) GROUP BY k1": 7,
+    "SELECT k1, count(*) FROM (SELECT u, max(p) AS k1 FROM t GROUP BY u) GROUP BY k1": 6,
 }
 
 

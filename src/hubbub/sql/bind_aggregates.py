@@ -18,6 +18,7 @@ from hubbub.sql.bind_scope import Context, NameScope, is_unit
 from hubbub.sql.domains import with_values
 from hubbub.sql.expressions import Col, Expr, Facts, Literal, facts, finds_bounds
 from hubbub.sql.nodes import AGGREGATE_NAMES, AGGREGATE_NODES, SPECIAL_AGGREGATES
+from hubbub.sql.nulls import nullable
 from hubbub.sql.query import Aggregate
 from hubbub.sql.relations import UnitAggregate
 from hubbub.sql.text import quote
@@ -289,7 +290,11 @@ class UnitAggregateBinder:
         argument = conditions.bounded(call.arguments[0]) if call.arguments else None
         if function in ("sum", "avg") and argument is not None:
             require_bounds(self.ctx, node, function, argument)
-        wanted = UnitAggregate(function, argument, call.where, Col("", *self._result(function, argument)))
+        kind, result = self._result(function, argument)
+        if argument is not None and not function.startswith("count"):
+            # an aggregate of no values is NULL
+            result = replace(result, null=call.where is not None or nullable(conditions.shadow(argument)))
+        wanted = UnitAggregate(function, argument, call.where, Col("", kind, result))
         for name, other in self.aggregates:
             if replace(other, column=replace(other.column, name="")) == wanted:
                 return replace(wanted.column, name=name)
