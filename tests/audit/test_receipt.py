@@ -45,6 +45,7 @@ QUERIES = {
     "units": "SELECT COUNT(DISTINCT patient) AS n FROM visits",
     "distinct": "SELECT COUNT(DISTINCT word) AS n FROM visits",
     "order": "SELECT MEDIAN(age) AS m, MAX(age) AS x, QUANTILE_CONT(age, 0.9) AS q, MODE(region) AS r FROM visits",
+    "quantiles": "SELECT QUANTILE_CONT(age, 0.25) AS a, MEDIAN(age) AS b, QUANTILE_CONT(age, 0.95) AS c FROM visits",
     "discovered": "SELECT word, COUNT(*) AS n FROM visits GROUP BY word",
     "top": "SELECT region FROM visits GROUP BY region ORDER BY COUNT(*) DESC LIMIT 2",
 }
@@ -97,7 +98,7 @@ def test_honest_receipts_are_sound_and_cost_no_more_than_was_charged(papers: Pap
         assert "charged: 2" in found.loss
         kinds |= {draw["kind"] for draw in document["receipt"]["draws"]}
         assert check_receipt(document["receipt"]).sound, "a receipt alone is enough"
-    assert kinds == {"sum", "selection", "threshold", "weights", "top"}
+    assert kinds == {"sum", "selection", "quantiles", "threshold", "weights", "top"}
 
 
 def _less(text: str, by: Fraction = Fraction(1, 2)) -> str:
@@ -279,3 +280,30 @@ def test_the_checker_derives_the_slips_of_weights(keys: int, rho: str, relation:
     for wrong in wrongs:
         with pytest.raises(receipts._ReceiptError):
             receipts._weights({"what": "weights", **facts, **wrong}, [(None, 1, 1)], relation.value)
+
+
+def test_the_scores_of_quantiles_together_move_by_the_common_multiple(papers: Papers) -> None:
+    """Levels 1/4, 1/2 and 19/20 move by 3, 1 and 19: by 57 all, times the rows of a unit; 56 would be too little."""
+    for name, document in papers.items():
+        if not name.startswith("quantiles"):
+            continue
+        paper = document["receipt"]
+        (draw,) = paper["draws"]
+        assert draw["levels"] == ["1/4", "1/2", "19/20"]
+        assert draw["picks"][0]["sensitivity"] % 57 == 0
+        forged = copy.deepcopy(paper)
+        forged["draws"][0]["picks"][0]["sensitivity"] -= 1
+        forged["event"]["parts"][0][0]["sensitivity"] -= 1
+        assert check_receipt(paper).sound
+        assert any("the sensitivity of the scores is" in problem for problem in check_receipt(forged).problems)
+
+
+def test_permute_and_flip_has_no_bounded_range(papers: Papers) -> None:
+    """The same rate is charged by its pure loss alone, so that four times the ρ is counted."""
+    paper = next(document["receipt"] for name, document in papers.items() if name.startswith("order"))
+    rules = {pick["rule"] for draw in paper["draws"] for pick in draw["picks"]}
+    assert rules <= {"permute_and_flip", "exponential"}
+    facts = {"mechanism": "selection", "sensitivity": 2, "monotone": False, "rate": Fraction(1, 4)}
+    bounded = receipts._stated_loss(facts | {"rule": "exponential"})
+    pure = receipts._stated_loss(facts | {"rule": "permute_and_flip"})
+    assert (bounded.pure, bounded.rho, pure.pure, pure.rho) == (1, Fraction(1, 8), 1, Fraction(1, 2))

@@ -270,9 +270,13 @@ def _picked(known: dict[str, Table], times: int) -> Iterator[str]:
     }
     chosen = made.choices[0]
     scores = chosen.score.scores(exact_results(made, found)[1][0])[0]
-    distribution: Any = {
-        y: float(low + high) / 2 for y, (low, high) in chosen.mechanism.distribution(scores.tolist()).mass.items()
-    }
+    # the first coin to show heads in random order, by q_i·∫₀¹ ∏_{j≠i} (1 − q_j·u) du; only the candidate is compared
+    coins = np.exp(float(chosen.mechanism.rate) * (scores - scores.max()))
+    nodes, weights = np.polynomial.legendre.leggauss(1 + len(coins) // 2)
+    logs = np.log1p(-np.outer(np.minimum(coins, 1 - 1e-12), (nodes + 1) / 2))
+    chances = coins * (np.exp(logs.sum(axis=0) - logs) @ (weights / 2))
+    count = made.histograms[0].count
+    distribution: Any = dict(enumerate(chances.reshape(-1, count).sum(axis=0).tolist()))
     shown = {value: place for place, value in enumerate(made.histograms[0].shown().tolist())}
     seen: Any = [shown[float(finish(made, found, system(), raw=True).values[0][0])] for _ in range(times)]
     if not p_value(seen, distribution) > ALARM:
