@@ -185,7 +185,7 @@ class Estimate:
     def budget(self) -> str:
         """Say whether the query is within budget, how often, or why it is not."""
         if not self.admitted:
-            return f"over budget: {self.refusal}" if self.refusal else f"over budget: {self._largest()}"
+            return f"over budget: {self.refusal.removeprefix('Not enough budget: ') or self._largest()}"
         count = "" if self.fits is None else f" for {'more than ' * (self.fits >= MANY)}{self.fits:,} such queries"
         return f"within budget{count}; {self._largest()}"
 
