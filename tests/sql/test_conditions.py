@@ -258,6 +258,12 @@ def test_conditions_that_leave_no_group_are_refused(clinic: Tables) -> None:
             bind(f"SELECT {text.split()[0]}, count(*) FROM {text.partition(' FROM ')[2]} GROUP BY 1", tables=clinic)
 
 
+def test_conditions_that_leave_no_value_for_a_mode_are_refused(clinic: Tables) -> None:
+    for where in ("health = 'well'", "female AND NOT female", "health IN ('good') AND health NOT IN ('good')"):
+        with pytest.raises(QueryError, match="HB569"):
+            bind(f"SELECT mode({'female' if 'female' in where else 'health'}) FROM people WHERE {where}", tables=clinic)
+
+
 def test_a_value_that_a_condition_bounds_is_clamped_before_arithmetic() -> None:
     """An engine may compute before it filters: what an unbounded column gives to a sum is bounded in every row."""
     col = COLS["real_a"]

@@ -226,6 +226,13 @@ class AggregateBinder:
                     f"{call.function} needs a finite list of values, and none is declared for this expression.",
                     "Ask the data owner to declare its values, or round it into buckets: floor(x / 10).",
                 )
+            if not facts(listed).values:
+                raise self.ctx.error(
+                    call.node,
+                    "HB569",
+                    f"The conditions of this query exclude every value from which {call.function} could choose.",
+                    "Change the condition. A value that is not in the declared list is read as NULL.",
+                )
             return listed
         return require_bounds(self.ctx, call.node, call.function, conditions.bounded(argument))
 
