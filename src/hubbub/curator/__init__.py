@@ -29,7 +29,7 @@ from hubbub.answers.release import Release
 from hubbub.config import Config
 from hubbub.config.dataset import DEFAULT_FAILURES
 from hubbub.core import call as calls
-from hubbub.core import deadline, numbers
+from hubbub.core import chunked_json, deadline, numbers
 from hubbub.core.events import Event, from_facts
 from hubbub.core.schema import Table
 from hubbub.curator import history as past
@@ -372,17 +372,19 @@ class Curator:
         """Give the event under which an earlier version charged this query and recorded a release, if one did."""
         if not isinstance(planned, PreparedQuery):
             return None
-        if not (planned.plan.threshold or planned.plan.choices or len(planned.private) > 1):
-            return None
         # without groups to select, a query may have used no δ where it could have used some
         deltas = {self._delta(analyst, planned.tables, question), planned.delta}
         charges = [{"epsilon": str(planned.epsilon), "delta": str(delta)} for delta in deltas]
         names = [table.name for table in planned.private]
         with self.ledger.snapshot() as snapshot:
-            for entry in self._earlier.find(snapshot, analyst, text, names[0], versions[names[0]], charges=charges):
+            for entry in self._earlier.find(snapshot, analyst, text, names[0], versions[names[0]]):
                 event = from_facts(json.loads(entry.facts))
+                if event == planned.event:
+                    return None
                 if entry.key == f"{self._key(analyst, planned, text, versions, event)} {names[0]}":
-                    return event
+                    body = snapshot.body(entry.sequence)
+                    if body is not None and chunked_json.loads(body)["receipt"]["charge"] in charges:
+                        return event
         return None
 
     def _answer(

@@ -4,12 +4,14 @@ The key is a stored format (docs/formats.md). It is computed from the query and 
 program writes a plan or words an explanation, so that a reworded sentence or a renamed class costs nobody a charge.
 """
 
-import json
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
+
+import numpy as np
 
 from hubbub.accounting.chain import Entry, canonical, facts_text, request_hash
 from hubbub.accounting.store import EntryFilter, Snapshot
@@ -71,34 +73,33 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 class EarlierCharges:
-    """Charges of queries whose events depend on the version, indexed by query: they are still answered for free.
+    """Charges made before this process started, indexed by query: an earlier version may have planned them otherwise.
 
-    The event is part of a key. How groups (and with which default δ) and candidates are selected, and how many rows of
-    a unit count in a join of private tables, has changed between versions.
+    The event is part of a key. How groups and candidates are selected, which bounds follow from conditions, and how
+    many rows of a unit count in a join has changed between versions; such queries are still answered for free.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._charges: dict[tuple[str, str, str, str], list[Entry]] = {}
+        hashes, numbers = array("Q"), array("q")
         for entry in snapshot.entries(EntryFilter(kind="charge")):
-            selects = '"mechanism":"threshold"' in entry.facts or '"mechanism":"selection"' in entry.facts
-            if selects or " JOIN " in entry.query:
-                self._charges.setdefault((entry.analyst, entry.dataset, entry.version, entry.query), []).append(entry)
+            hashes.append(_short_hash(entry.analyst, entry.dataset, entry.version, entry.query))
+            numbers.append(entry.sequence)
+        order = np.argsort(np.asarray(hashes, dtype=np.uint64), kind="stable")
+        self._hashes = np.asarray(hashes, dtype=np.uint64)[order]
+        self._numbers = np.asarray(numbers, dtype=np.int64)[order]
 
-    def find(
-        self,
-        snapshot: Snapshot,
-        analyst: str,
-        text: str,
-        dataset: str,
-        version: str,
-        *,
-        charges: Sequence[dict[str, str]],
-    ) -> Iterator[Entry]:
-        """Give the charges of this query whose release states one of these pairs of ε and δ, newest first."""
-        for entry in reversed(self._charges.get((analyst, dataset, version, text), [])):
-            body = snapshot.body(entry.sequence)
-            if body is not None and json.loads(body)["receipt"]["charge"] in charges:
-                yield entry
+    def find(self, snapshot: Snapshot, analyst: str, text: str, dataset: str, version: str) -> Iterator[Entry]:
+        """Give the charges of this query, newest first."""
+        wanted = np.uint64(_short_hash(analyst, dataset, version, text))
+        first, last = (np.searchsorted(self._hashes, wanted, side=side) for side in ("left", "right"))
+        for number in reversed(self._numbers[first:last].tolist()):
+            for entry in snapshot.entries(EntryFilter(kind="charge", before=number + 1), after=number - 1):
+                if (entry.analyst, entry.dataset, entry.version, entry.query) == (analyst, dataset, version, text):
+                    yield entry
+
+
+def _short_hash(*parts: str) -> int:
+    return int.from_bytes(sha256(canonical(list(parts)).encode()).digest()[:8], "big")
 
 
 class FirstFormat:
