@@ -24,7 +24,7 @@ from hubbub.sql import bounding, finish, measures, plan, split
 from hubbub.sql import noise as noised
 from hubbub.sql import partition_selection as discover
 from hubbub.sql.aggregates import formula
-from hubbub.sql.aggregates import order_statistics as order
+from hubbub.sql.aggregates import scores
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Literal, facts
 from hubbub.sql.measures import Sensitivity
@@ -388,7 +388,7 @@ def vectors_halved() -> None:
 
 @bug("scores of a mode move by more than a row", "replay", "neighbors")
 def mode_scores() -> None:
-    order.CountScore.scores = lambda self, counts: 3 * counts  # type: ignore[method-assign]
+    scores.CountScore.scores = lambda self, counts: 3 * counts  # type: ignore[method-assign]
 
 
 @bug("an average's count and sum are each given the whole portion", "receipt")
