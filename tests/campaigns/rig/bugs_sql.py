@@ -23,8 +23,7 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import bounding, finish, measures, plan, split
 from hubbub.sql import noise as noised
 from hubbub.sql import partition_selection as discover
-from hubbub.sql.aggregates import formula
-from hubbub.sql.aggregates import scores
+from hubbub.sql.aggregates import formula, scores
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Literal, facts
 from hubbub.sql.measures import Sensitivity
