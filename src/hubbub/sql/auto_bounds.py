@@ -26,10 +26,13 @@ Contribution = Literal["rows", "cells", "sum", "values"]
 _MAX_LEVELS = 80
 #: The scan for the highest level with units stops where the next levels together count fewer than this many scales.
 _WINDOW, _VISIBLE = 2, 4.0
+#: Units far above the others are visible where so many levels together count more than so many scales: noise alone does
+#: that with a probability of at most 1e-5 from one level.
+_FAR = ((1, 11.0), (2, 13.0), (4, 16.5))
 #: How fast the units are taken to become fewer from level to level where noise hides them.
-_SLOWEST, _FASTEST = 0.7, 0.3
+_SLOWEST, _FASTEST = 0.7, 0.15
 #: Units that noise hides above the highest level, in scales: as expected, and as allowed for in intervals.
-_HIDDEN, _ALLOWED, _ALLOWED_DECAY = 0.5, 3.0, 0.6
+_HIDDEN, _ALLOWED, _ALLOWED_DECAY = 0.5, 4.0, 0.65
 
 
 def levels_up_to(maximum: int) -> tuple[int, ...]:
@@ -140,23 +143,31 @@ def choose_bound(
 
 
 def _highest(noisy: Floats, scale: float) -> int:
-    """Return the highest level with visible units: climb from the median until the next levels show nobody."""
+    """Return the highest level with visible units.
+
+    Climb from the median until the next levels show nobody, and go on to units far above, if there are clearly some.
+    """
     climbed = np.cumsum(np.maximum(noisy, 0.0))
     level = min(int(np.searchsorted(climbed, climbed[-1] / 2)), len(noisy) - 1)
     ahead = np.convolve(np.concatenate([noisy, np.zeros(_WINDOW)]), np.ones(_WINDOW), mode="valid")[1:]
     while level < len(noisy) - 1 and ahead[level] > _VISIBLE * scale:
         level += 1
+    for width, scales in _FAR:
+        counts = np.convolve(np.concatenate([noisy, np.zeros(width - 1)]), np.ones(width), mode="valid")
+        for start in np.flatnonzero(counts > scales * scale)[-1:]:
+            level = max(level, int(start + np.argmax(noisy[start : start + width])))
     return level
 
 
 def _tail(noisy: Floats, ends: Floats, highest: int, scale: float) -> tuple[Floats, Floats]:
     """Return the units of each level as expected and as allowed for: beyond the visible levels they become fewer.
 
-    Decay is for levels that grow by √2; where they grow faster, there is more of it.
+    Decay is for levels that grow by √2; where they grow faster, there is more of it. Where far more units are at the
+    highest level than noise can hide above it, they end there.
     """
     top = max(float(noisy[highest]), scale)
     before = max(float(noisy[max(0, highest - 2)]), scale) if highest >= 2 else 4 * top
-    decay = min(max((top / before) ** 0.5, _FASTEST), _SLOWEST)
+    decay = min(max(min((top / before) ** 0.5, _VISIBLE * scale / top), _FASTEST), _SLOWEST)
     steps = 2 * np.log2(ends[highest + 1 :] / ends[highest]) - 1
     visible = np.maximum(noisy[: highest + 1], 0.0)
     hidden = min(top * decay, _HIDDEN * scale) * decay**steps
