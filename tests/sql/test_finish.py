@@ -124,7 +124,6 @@ def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
             ("day", Col("day", Kind.DATE)),
         ],
         order=[OrderTerm(Col("day", Kind.DATE), descending=True, nulls_first=False)],
-        limit=3,
     )
     made = plan(asked, epsilon=Fraction(1), delta=Fraction(0), salt="s")
     nothing = {each.name: {"cell": np.array([], np.int64), "m0": np.array([], np.int64)} for each in made.statements}
