@@ -1,6 +1,7 @@
 """Which bound is chosen from a histogram of levels: it covers the units that can be seen, and noise seldom fools it."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_noise_alone_seldom_shows_units_far_above(scale: float) -> None:
 
 def test_a_lower_threshold_would_be_fooled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: with 4 scales instead, noise alone raises the bound in a third of the histograms."""
-    noise = Laplace(sensitivity=1, scale=3)
+    noise = Laplace(sensitivity=1, scale=Fraction(3))
     draws = [noise.sample(np.zeros(len(LEVELS), dtype=np.int64), SeededSource(seed)) for seed in range(100)]
     body = {1: 5_000, 2: 5_000}
     assert sum(chosen(body, 3.0, noise=draw).bound > 100 for draw in draws) == 0
