@@ -32,7 +32,7 @@ import numpy as np
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns import neighbors as neighbors
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, random_table
+from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, found_bounds, random_table
 from tests.campaigns.rig.observed_run import (
     InMemoryEngine,
     Observation,
@@ -169,7 +169,7 @@ def compare_neighbors(
 
 def fuzz(rng: random.Random, here: CuratorFactory, tally: Tally, *, queries: int = 6) -> Iterator[str]:
     """Run a few queries on two neighbors of a random table, or on the same rows in another order."""
-    world = random_table(rng, here.connection)
+    world = random_table(rng, here.connection, unit=found_bounds(rng))
     curator = here.curator(world)
     for _ in range(queries):
         text = random_query(rng, by_row=world.by_row)

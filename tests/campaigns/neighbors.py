@@ -22,7 +22,7 @@ from tests.campaigns.rig.random_sql import check_refusal, random_query
 from tests.fixtures import postgres
 from tests.fixtures.postgres_server import Server
 
-from hubbub.audit.sensitivity import check_sensitivity
+from hubbub.audit.sensitivity import at_random_bounds, check_sensitivity, queries
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.engines.postgres.connection import PostgresEngine
@@ -124,6 +124,12 @@ def random_table(
     return RandomTable(table, units, by_row)
 
 
+def found_bounds(rng: random.Random) -> PrivacyUnit | None:
+    """Return a unit whose bounds each query finds, for a part of the tables."""
+    most = rng.choice((1, 3, 20))
+    return PrivacyUnit("u", most, most, auto=True) if rng.random() < 0.25 else None
+
+
 def define_view(connection: duckdb.DuckDBPyConnection, world: RandomTable, *, rows: str, gone: frozenset[int]) -> None:
     """Define the view t without the units in `gone`, or with their replacements."""
     connection.execute(f"CREATE OR REPLACE VIEW t AS {select_rows(world, rows=rows, gone=gone)}")
@@ -144,7 +150,8 @@ def random_plan(rng: random.Random, world: RandomTable, text: str, dialect: Dial
     query = bind(text, tables={"t": world.table, "areas": PUBLIC})
     delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
     noise: Noise | None = rng.choice(("laplace", "gaussian")) if delta and not query.top else None
-    return plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), noise=noise, dialect=dialect)
+    made = plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), noise=noise, dialect=dialect)
+    return at_random_bounds(made, rng)
 
 
 Tables = dict[str, dict[str, Any]]
@@ -173,7 +180,7 @@ class DuckDBTarget:
         """Run a plan on one neighbor."""
         define_view(self.connection, world, rows=rows, gone=gone)
         try:
-            return {each.name: self.connection.execute(each.sql).fetchnumpy() for each in made.statements}
+            return {name: self.connection.execute(sql).fetchnumpy() for name, sql in queries(made).items()}
         except (duckdb.ParserException, duckdb.BinderException):
             raise  # invalid SQL is an error of the campaign: it fails on every table, and reveals nothing
         except duckdb.Error as error:
@@ -212,10 +219,10 @@ class PostgresTarget:
     def seen(self, world: RandomTable, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
         """Run a plan on one neighbor."""
         self._owner.execute(f"CREATE OR REPLACE VIEW t AS {select_rows(world, rows=rows, gone=gone)}".encode())
-        for each in made.statements:  # invalid SQL is an error of the campaign, as above
-            self._owner.execute(f"EXPLAIN {each.sql}".encode())
+        for sql in queries(made).values():  # invalid SQL is an error of the campaign, as above
+            self._owner.execute(f"EXPLAIN {sql}".encode())
         try:
-            return {each.name: self._engine.run(each.sql).through(dict) for each in made.statements}  # type: ignore[union-attr]
+            return {name: self._engine.run(sql).through(dict) for name, sql in queries(made).items()}  # type: ignore[union-attr]
         except RunError as error:
             raise EngineFailure("The engine failed.") from error
 
@@ -258,7 +265,7 @@ class Tally:
 
 def fuzz(rng: random.Random, ground: Target, tally: Tally, *, crowd: int) -> Iterator[str]:
     """Run a few queries on several neighbors of a random table; yield where they exceed the sensitivity."""
-    world = random_table(rng, ground.connection, crowd=crowd)
+    world = random_table(rng, ground.connection, crowd=crowd, unit=found_bounds(rng))
     ground.settle(world)
     for _ in range(6):
         text = random_query(rng, by_row=world.by_row)
@@ -337,6 +344,7 @@ class PlantedError:
 
 
 ONE = PrivacyUnit("u", groups=1, rows=1)
+FOUND = PrivacyUnit("u", 4, 4, auto=True)
 TABLE = "SELECT count(*) FROM t GROUP BY k, b"
 PAIRED = "SELECT count(r.x), sum(r.y) FROM t AS l JOIN t AS r ON l.u = r.u GROUP BY r.k"
 CUT = r"rank\(\) OVER \(PARTITION BY \"\$unit\" ORDER BY .*?\) AS \"\$place\""
@@ -351,6 +359,16 @@ PLANTED = {
     ),
     "groups not bounded": PlantedError(lambda m: _rewrite(m, r"WHERE place <= 1 ", "WHERE place <= 1000 "), ONE, TABLE),
     "sensitivity of adding under replace": PlantedError(_adding_only, PrivacyUnit(None), TABLE),
+    "found bound on rows not applied": PlantedError(
+        lambda m: _rewrite(m, r'"\$place" <= \d+', '"$place" <= 1000'),
+        FOUND,
+        "SELECT count(x), avg(y) FROM t GROUP BY k",
+    ),
+    "found bound on sums not applied": PlantedError(
+        lambda m: _rewrite(m, r"greatest\(0, \d+ - ", "greatest(0, 1000000000 - "),
+        FOUND,
+        "SELECT sum(y) FROM t GROUP BY b",
+    ),
     "choice by order of rows": PlantedError(
         lambda m: _rewrite(m, ORDER, "row_number() OVER (PARTITION BY u)"), ONE, TABLE
     ),
@@ -377,6 +395,7 @@ def is_detected(rng: random.Random, ground: Target, planted: PlantedError) -> bo
         ground.settle(world)
         query, salt = bind(planted.text, tables={"t": world.table}), str(rng.random())
         made = plan(query, epsilon=Fraction(1), delta=Fraction(0), salt=salt, dialect=ground.dialect)
+        made = at_random_bounds(made, rng)
         if len(made.groups[0].keys) and planted.unit == ONE and made.size <= 1:
             continue  # a single group: there is nothing to bound
         try:
