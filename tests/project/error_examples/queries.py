@@ -56,7 +56,7 @@ EXAMPLES: dict[str, Example] = {
         'columns = ", ".join(f"AVG(cost + {i}) AS a{i}" for i in range(60))\n'
         'h.estimate(f"SELECT {columns} FROM visits GROUP BY age, day", epsilon="0.1")'
     ),
-    "HB550": sql("SELECT COUNT(*) FROM visits GROUP BY age, day, floor(cost)"),
+    "HB550": sql("SELECT COUNT(*) FROM patients JOIN visits USING (patient) GROUP BY age, day, floor(cost)"),
     "HB551": sql("SELECT ward, COUNT(*) FROM patients JOIN visits USING (patient) GROUP BY ward"),
     "HB553": sql("CALL ranges(table => 'calls', column => 'caller', noise => 'gaussian')"),
     "HB556": python('h.estimate("SELECT COUNT(*) FROM visits", epsilon="0.1", rows=10)'),
@@ -76,5 +76,11 @@ EXAMPLES: dict[str, Example] = {
     "HB571": vectors("visits", ["age"], norm="l1"),
     "HB572": vectors("calls", ["minutes"], norm="l2"),
     "HB573": vectors("visits", ["fee"], norm="l1"),
+    "HB577": python(
+        "path = folder / 'hubbub.yaml'\n"
+        "path.write_text(path.read_text().replace('bounds: [0, 1000]', 'bounds: auto'))\n"
+        "other = hubbub.open(path, analyst='ana')\n"
+        "other.estimate('SELECT ward, SUM(cost) FROM visits GROUP BY ward', epsilon='0.1')"
+    ),
     "HB579": python('h.query("SELECT CAST(region AS INTEGER) AS n FROM regions")'),
 }

@@ -16,7 +16,7 @@ SELECT h.health, COUNT(*) AS n, AVG(s.bill) AS bill FROM health AS h JOIN stays 
 -- private tables with a further condition
 SELECT COUNT(*) AS later FROM health AS h JOIN stays AS s ON h.person = s.person AND h.year > s.year
 -- oracle
-SELECT sum(least(n, 5)) AS later FROM (SELECT h.person, count(*) AS n FROM health AS h JOIN stays AS s ON h.person = s.person AND h.year > s.year GROUP BY h.person)
+SELECT sum(least(n, 25)) AS later FROM (SELECT h.person, count(*) AS n FROM health AS h JOIN stays AS s ON h.person = s.person AND h.year > s.year GROUP BY h.person)
 
 -- a private left join
 SELECT year, COUNT(*) AS n, COUNT(s.admissions) AS stays FROM health AS h LEFT JOIN stays AS s USING (person, year) GROUP BY year
