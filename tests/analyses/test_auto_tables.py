@@ -40,7 +40,7 @@ def prepared(
 def test_an_analysis_needs_bounds_of_its_own(example: tuple[str, str], known: dict[str, Table]) -> None:
     name, text = example
     if name == "profile":
-        assert prepared(text, known).event
+        assert prepared(text, known).tables
         return
     with pytest.raises(QueryError, match="HB576") as caught:
         prepared(text, known)

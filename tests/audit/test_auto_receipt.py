@@ -185,10 +185,19 @@ def session(tmp_path: Path) -> Iterator[Session]:
 def test_a_retry_after_a_failure_finds_the_same_bounds(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     choose = LevelHistogram.choose
-    monkeypatch.setattr(LevelHistogram, "choose", lambda *given: seen.append(choose(*given)) or seen[-1])
     curator, statements = session._curator, list[str]()
     run, record = curator.engine.run, curator.ledger.record
-    monkeypatch.setattr(curator.engine, "run", lambda sql, *more: statements.append(sql) or run(sql, *more))
+
+    def choosing(*given: Any) -> ChosenBound:
+        seen.append(choose(*given))
+        return seen[-1]  # type: ignore[no-any-return]
+
+    def running(sql: str) -> Any:
+        statements.append(sql)
+        return run(sql)
+
+    monkeypatch.setattr(LevelHistogram, "choose", choosing)
+    monkeypatch.setattr(curator.engine, "run", running)
     monkeypatch.setattr(curator.ledger, "record", lambda *_: 1 / 0)
     with pytest.raises(RunError, match="HB900"):
         session.query(QUERIES["sums"], epsilon="0.3", key="k")

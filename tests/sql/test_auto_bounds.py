@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from tests.fixtures import auto_tables as auto
 from tests.fixtures.seeded_source import SeededSource
+from tests.fixtures.visits_table import arrays
 
 from hubbub.core.events import Composed, Event, LaplaceEvent, SelectionEvent, ThresholdEvent, WeightedThresholdEvent
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql import contribution_levels
 from hubbub.sql import plan as plans
-from hubbub.sql import statements
 from hubbub.sql.auto_bounds import ChosenBound, choose_bound, levels_up_to
 from hubbub.sql.finish import Tables, exact_results, finish
 from hubbub.sql.measures import UnitCount
@@ -196,11 +197,11 @@ def test_one_unit_moves_a_histogram_of_levels_by_one(connection: duckdb.DuckDBPy
     made = auto.planned("SELECT k, count(*), count(DISTINCT u), sum(y) FROM t GROUP BY k", Relation.ADD_REMOVE)
     assert [each.contribution for each in made.levels] == ["rows", "cells", "sum"]
     auto.show(connection)
-    whole = {each.name: each.exact(dict(connection.execute(each.sql).fetchnumpy())) for each in made.levels}
+    whole = {each.name: each.exact(arrays(connection, each.sql)) for each in made.levels}
     for unit in range(auto.UNITS):
         auto.show(connection, removed=unit)
         for each in made.levels:
-            fewer = each.exact(dict(connection.execute(each.sql).fetchnumpy()))
+            fewer = each.exact(arrays(connection, each.sql))
             moved = whole[each.name] - fewer
             assert sorted(moved.tolist()) in ([0] * (len(moved) - 1) + [1], [0] * len(moved)), (
                 "some have no declared key"
@@ -245,7 +246,7 @@ PLANTED: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     "bound not applied to cells": (plans, "statements_at", _loose, "SELECT k, count(DISTINCT u) FROM t GROUP BY k"),
     "bound not applied to sums": (plans, "statements_at", _loose, "SELECT k, sum(x) FROM t GROUP BY k"),
     "clipped in each cell": (
-        statements.contribution_levels,
+        contribution_levels,
         "clipped_sum",
         _per_cell,
         "SELECT k, sum(x) FROM t GROUP BY k",
@@ -315,7 +316,7 @@ def test_a_query_on_empty_tables_is_answered(text: str) -> None:
         for name in auto.PUBLIC:
             empty.execute(f"CREATE TABLE {name} (y BIGINT, z VARCHAR)")
         made, source = auto.planned(text, Relation.ADD_REMOVE), SeededSource(5)
-        tables = {each.name: dict(empty.execute(each.sql).fetchnumpy()) for each in made.levels}
+        tables = {each.name: arrays(empty, each.sql) for each in made.levels}
         chosen = [each.choose(tables[each.name], source) for each in made.levels]
         at = plans.settle(made, chosen) if made.levels else made
         answer = finish(at, auto.run(empty, at), source)
@@ -326,7 +327,7 @@ def test_units_above_the_maximum_count_at_the_last_level_and_are_cut(connection:
     made = auto.planned("SELECT count(*) FROM t", Relation.ADD_REMOVE, most=3)
     (level,) = made.levels
     assert level.levels == (1, 2, 3)
-    exact = level.exact(dict(connection.execute(level.sql).fetchnumpy()))
+    exact = level.exact(arrays(connection, level.sql))
     assert exact.sum() == auto.UNITS
     assert exact[2] >= 2
     rows = exact_results(auto.settled(made, [3]), auto.run(connection, auto.settled(made, [3])))[0][0]

@@ -5,6 +5,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from tests.fixtures.visits_table import arrays
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.sql.bind import bind
@@ -43,7 +44,7 @@ def shop() -> duckdb.DuckDBPyConnection:
 
 
 def count(made: Plan, shop: duckdb.DuckDBPyConnection) -> int:
-    found = {each.name: dict(shop.execute(each.sql).fetchnumpy()) for each in made.statements}
+    found = {each.name: arrays(shop, each.sql) for each in made.statements}
     return int(exact_results(made, found)[0][0].sum())
 
 

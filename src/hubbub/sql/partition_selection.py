@@ -194,7 +194,7 @@ def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
 
 def _ranks(column: NDArray[Any]) -> NDArray[np.int64]:
     if column.dtype == object:
-        present = np.not_equal(column, None).astype(bool)  # in one step, whatever the number of groups
+        present = np.asarray(column != None, dtype=bool)  # noqa: E711 - in one step, whatever the number of groups
         distinct, inverse = np.unique(column[present], return_inverse=True)
         ranks = np.full(len(column), len(distinct))  # NULL comes last, as NaN does
         ranks[present] = inverse
