@@ -41,11 +41,14 @@ class Outcome:
     ratio: float | None  #: median error divided by that of the best fixed bounds
 
 
-def ask(session: Session, exact: hindsight.Exact, question: Question, epsilon: Fraction, times: int) -> Outcome:
-    """Ask a question several times, each time with fresh noise."""
+def ask(
+    session: Session, exact: hindsight.Exact, question: Question, epsilon: Fraction, times: int, rows: int | None = None
+) -> Outcome:
+    """Ask a question several times, each time with fresh noise; `rows` is a fixed bound instead of auto."""
     held, stated, errors = [], [], []
     for time in range(times):
-        release = session.query(question.sql, epsilon=epsilon, key=f"{question.sql} {epsilon} {time}")
+        key = f"{question.sql} {epsilon} {rows} {time}"
+        release = session.query(question.sql, epsilon=epsilon, rows=rows, groups=rows, key=key)
         off = []
         for row, interval in zip(release.rows, release.intervals, strict=True):
             truth = exact.of(row[: question.keys])
@@ -58,7 +61,7 @@ def ask(session: Session, exact: hindsight.Exact, question: Question, epsilon: F
                 held.append(low - slack <= truth <= high + slack)
             off.append(abs(float(str(value)) - truth) if value is not None else 0.0)
         errors.append(mean(off))
-    best = exact.best_error(epsilon) if question.comparable else None
+    best = exact.best_error(epsilon) if question.comparable and rows is None else None
     # noise is an integer, so the best error can be 0: errors below 1 count as 1
     ratio = None if best is None else max(1.0, median(errors)) / max(1.0, best)
     return Outcome(exact.dataset.name, question.shape, epsilon, mean(held) if held else None, mean(stated), ratio)
@@ -68,13 +71,16 @@ def measure(report: Report, dataset: Dataset, folder: Path) -> list[Outcome]:
     """Ask random questions of every shape about one dataset."""
     write(dataset, folder)
     maker = Maker(dataset, random.Random(f"truth {dataset.name}"))
-    count, times = report.scale(ci=1, full=3), report.scale(ci=3, full=20)
+    count, times = report.scale(ci=1, full=2), report.scale(ci=3, full=10)
     questions = [maker.question(shape) for shape in SHAPES for _ in range(count)]
     outcomes = []
     with hubbub.open(folder / "hubbub.yaml") as session, duckdb.connect() as connection, remembered():
         for question in report.progress(questions, dataset.name):
             exact = hindsight.Exact(dataset, folder, connection, question)
             outcomes += [ask(session, exact, question, epsilon, times) for epsilon in EPSILONS]
+        every = maker.question("count")
+        planted = ask(session, hindsight.Exact(dataset, folder, connection, every), every, EPSILONS[1], times, rows=1)
+        report.target(f"planted: coverage of {dataset.name} at one row per unit", planted.held or 0.0, at_most=0.5)
     return outcomes
 
 
