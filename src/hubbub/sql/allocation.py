@@ -118,6 +118,9 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
     errors = _errors(workload, kind, table, selected, measures)
     weights = np.array([float(workload.weights.get(name, 1)) for name in names])
     amounts = portions(budget, _shares(errors, weights, kind, keys))
+    if rho and keys is not None:
+        # from the portion as it was rounded, so that all of them together are the budget
+        rho = zcdp_budget(amounts[keys], workload.delta, ANY_ORDER)
     sensitivities = [sensitivity(measure, workload.contributions, workload.relation) for measure in measures]
     noised = tuple(
         NoisyMeasure(measure, s, rho, calibrate_noise("gaussian", s, rho))
