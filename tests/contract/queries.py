@@ -45,10 +45,10 @@ TEXTS: dict[str, str] = {
 REACHED: dict[str, dict[Relation, Reach]] = {
     "SELECT k, avg(i)": {REPLACE: {0: 0.8, 1: 0.8}, ADD: {1: 0.6}},
     "SELECT stddev_pop": {REPLACE: {2: 0.55}},
-    "SELECT median": {REPLACE: {1: 0.5}},
-    "SELECT k, quantile": {REPLACE: {1: 0.5, 2: 0.5}},
-    "SELECT min": {REPLACE: {1: 0.5}},
-    "SELECT mode": {REPLACE: {1: 0.5}},
+    "SELECT median": {REPLACE: {0: 0.5}},
+    "SELECT k, quantile": {REPLACE: {0: 0.5}},
+    "SELECT min": {REPLACE: {0: 0.5, 1: 0.5}},
+    "SELECT mode": {REPLACE: {0: 0.5}},
     "SELECT w": {REPLACE: {0: 0.5, 1: 0.5}},
     "SELECT k, f": {REPLACE: {0: 0.7}, ADD: {0: 0.6}},
 }

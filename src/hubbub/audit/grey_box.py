@@ -19,14 +19,17 @@ from hubbub.core import events
 from hubbub.core.events import Event
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.noise.source import Words, system
 
-WatchedMechanism = Laplace | Gaussian | Exponential | NoisyMax | PermuteAndFlip
+WatchedMechanism = Laplace | Gaussian | Exponential | NoisyMax | PermuteAndFlip | JointExponential
 #: The mechanisms that analyses draw from.
-WATCHED: tuple[type[Any], ...] = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip)
+WATCHED: tuple[type[Any], ...] = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, JointExponential)
+#: Those that can choose for many cells at once; each cell is recorded as a draw of its own.
+_MANY: tuple[type[Any], ...] = (Exponential, PermuteAndFlip, JointExponential)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +187,36 @@ def _copied(value: Any) -> Any:
 @contextmanager
 def _replaced(wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
     originals = {kind: kind.sample for kind in WATCHED}
+    many = {kind: kind.sample_each for kind in _MANY}
+    inside = False
+
+    def own(sample: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(self: Any, value: Any, source: Any) -> Any:
+            nonlocal inside
+            before, inside = inside, True
+            try:
+                return sample(self, value, source)
+            finally:
+                inside = before
+
+        return draw
+
+    def one_by_one(sample_each: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(self: Any, value: Any, source: Any) -> Any:
+            if inside:
+                return sample_each(self, value, source)
+            return np.array([self.sample(row, source) for row in value], dtype=np.int64)
+
+        return draw
+
     try:
         for kind, sample in originals.items():
-            kind.sample = wrap(sample)
+            kind.sample = wrap(own(sample))
+        for kind, sample in many.items():
+            kind.sample_each = one_by_one(sample)
         yield
     finally:
         for kind, sample in originals.items():
             kind.sample = sample
+        for kind, sample in many.items():
+            kind.sample_each = sample
