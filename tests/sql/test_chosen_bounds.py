@@ -10,7 +10,7 @@ from tests.fixtures.seeded_source import SeededSource
 
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import auto_bounds
-from hubbub.sql.auto_bounds import ChosenBound, choose_bound, levels_up_to
+from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram, choose_bound, levels_up_to
 
 LEVELS = levels_up_to(10_000)
 
@@ -71,3 +71,17 @@ def test_a_lower_threshold_would_be_fooled(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(chosen(body, 3.0, noise=draw).bound > 100 for draw in draws) == 0
     monkeypatch.setattr(auto_bounds, "_FAR", ((1, 4.0),))
     assert sum(chosen(body, 3.0, noise=draw).bound > 100 for draw in draws) > 10
+
+
+def test_units_above_the_maximum_leave_the_interval_open() -> None:
+    """The source is seeded: noise of scale ½ stays far below four here, and 50 units are far above it."""
+    level = LevelHistogram(
+        "levels0", "rows", 0, (0,), (1, 2, 3), Fraction(2), 1.0, Laplace(sensitivity=1, scale=Fraction(1, 2)), ""
+    )
+    within = level.choose({"level": np.array([1]), "m0": np.array([100])}, SeededSource(1))
+    beyond = level.choose({"level": np.array([1, 3]), "m0": np.array([100, 50])}, SeededSource(1))
+    assert within.most < float("inf")
+    assert within.above == 0
+    assert beyond.most == float("inf")
+    assert 40 < beyond.above < 60
+    assert beyond.largest_share == 1

@@ -177,6 +177,9 @@ class LeftOut:
         proof = self.evidence or Evidence(0)
         if not proof.charge:
             whole = "the sum" if self.total is not None else "the groups" if self.counts == "units" else "the rows"
+            if proof.above and proof.level is not None:
+                most = f"the maximum of {_plural(proof.level, 'row')}"
+                return f"About {proof.above:,} units have more than {most}: how much is left out is not known."
             return f"This leaves out {self.share.text()} of {whole}, as far as noise lets it see."
         text = f"This leaves out {self.share.text()} of the {what}, according to its profile (charge {proof.charge})."
         if self.filtered:

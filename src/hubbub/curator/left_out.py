@@ -62,7 +62,8 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
     statement = LeftOut(names, unit, maximum=limits.rows)
     for place, chosen in sorted(plan.left_out.items(), key=lambda item: _ORDER.index(item[1].contribution)):
         share = Share(chosen.share, 0.0, chosen.largest_share)
-        stated = replace(statement, share=share, evidence=Evidence(0))
+        above = None if not chosen.above else limits.rows
+        stated = replace(statement, share=share, evidence=Evidence(0, level=above, above=round(chosen.above)))
         if chosen.contribution == "rows":
             return replace(stated, rows=chosen.bound)
         if chosen.contribution == "cells":

@@ -8,7 +8,7 @@ Tested in tests/sql/test_auto_bounds.py.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -24,6 +24,8 @@ Contribution = Literal["rows", "cells", "sum", "values"]
 
 #: The largest number of levels: the lowest of a large maximum are left out.
 _MAX_LEVELS = 80
+#: Units above the maximum are visible from this many scales on; by noise alone that happens in 2 of 10,000 answers.
+_ABOVE = 8.0
 #: The scan for the highest level with units stops where the next levels together count fewer than this many scales.
 _WINDOW, _VISIBLE = 2, 4.0
 #: Units far above the others are visible where so many levels together count more than so many scales: noise alone does
@@ -55,6 +57,7 @@ class ChosenBound:
     most      the same as allowed for in intervals
     units     noisy number of units
     total     estimate of what all units contribute
+    above     noisy number of units above the public maximum, if some are visible; `most` is then infinite
     """
 
     bound: int
@@ -63,6 +66,7 @@ class ChosenBound:
     units: float
     total: float
     contribution: Contribution = "rows"
+    above: float = 0.0
 
     @property
     def share(self) -> float:
@@ -72,6 +76,8 @@ class ChosenBound:
     @property
     def largest_share(self) -> float:
         """The largest share that is left out, as allowed for in intervals."""
+        if self.above:
+            return 1.0
         return min(1.0, self.most / max(self.total - self.left_out + self.most, 1.0))
 
 
@@ -113,16 +119,21 @@ class LevelHistogram:
         return max((level for level in self.levels if level <= self.levels[-1] / 100), default=self.levels[0])
 
     def exact(self, table: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-        """Return the number of units at each level; units above the maximum count at the last."""
-        counts = np.zeros(len(self.levels), dtype=np.int64)
+        """Return the number of units at each level, and of those above the maximum."""
+        counts = np.zeros(len(self.levels) + 1, dtype=np.int64)
         np.add.at(counts, np.asarray(table["level"], dtype=np.int64), np.asarray(table["m0"], dtype=np.int64))
         return counts
 
     def choose(self, table: Mapping[str, NDArray[Any]], source: RandomSource) -> ChosenBound:
         """Add noise to the histogram, and choose the bound."""
-        noisy = self.mechanism.sample(self.exact(table), source)
-        scale = float(self.mechanism.scale)
-        return choose_bound(noisy.astype(np.float64), self.levels, scale, self.rate, self.contribution)
+        noisy = self.mechanism.sample(self.exact(table), source).astype(np.float64)
+        counts, above, scale = noisy[:-1], float(noisy[-1]), float(self.mechanism.scale)
+        seen = above > _ABOVE * scale
+        if seen:
+            counts[-1] += above
+        chosen = choose_bound(counts, self.levels, scale, self.rate, self.contribution)
+        # nothing bounds what units have above the maximum
+        return replace(chosen, above=above, most=float("inf")) if seen else chosen
 
 
 def choose_bound(

@@ -53,10 +53,8 @@ def values_by_level(
     else:
         each = f"SELECT {value} AS n FROM {rows}"
     present = f"(SELECT n FROM ({each}) AS v WHERE n IS NOT NULL) AS t"
-    whens = " ".join(
-        f"WHEN n <= {dialect.number(level * unit)} THEN {place}" for place, level in enumerate(levels[:-1])
-    )
-    leveled = f"SELECT CAST(CASE {whens} ELSE {len(levels) - 1} END AS {dialect.integers[64]}) AS level FROM {present}"
+    whens = " ".join(f"WHEN n <= {dialect.number(level * unit)} THEN {place}" for place, level in enumerate(levels))
+    leveled = f"SELECT CAST(CASE {whens} ELSE {len(levels)} END AS {dialect.integers[64]}) AS level FROM {present}"
     return f"SELECT level, {saturated('count(*)', 0, dialect)} FROM ({leveled}) AS l GROUP BY level"
 
 
@@ -66,8 +64,9 @@ def sums_by_level(
     """Write the query that returns (level, m0): the number of units whose sums over all cells reach that level."""
     ctx = StatementContext(relation, cells, options)
     (part,) = inner_names(ctx, "part")
-    return f"WITH {_parts(ctx, measure, levels[-1])} " + _by_level(
-        f"(SELECT u, {options.dialect.total('abs(s)', levels[-1])} AS n FROM {part} GROUP BY u) AS t",
+    most = levels[-1] + 1
+    return f"WITH {_parts(ctx, measure, most)} " + _by_level(
+        f"(SELECT u, {options.dialect.total('abs(s)', most)} AS n FROM {part} GROUP BY u) AS t",
         levels,
         options.dialect,
     )
@@ -108,8 +107,8 @@ def _parts(ctx: StatementContext, measure: BoundedSum, most: int) -> str:
 
 
 def _by_level(units: str, levels: Sequence[int], dialect: Dialect) -> str:
-    """Count units by the level of n; those above the last level count there."""
-    whens = " ".join(f"WHEN n <= {level} THEN {place}" for place, level in enumerate(levels[:-1]))
-    level = f"CASE {whens} ELSE {len(levels) - 1} END" if whens else "0"
+    """Count units by the level of n; those above the last level have a level of their own."""
+    whens = " ".join(f"WHEN n <= {level} THEN {place}" for place, level in enumerate(levels))
+    level = f"CASE {whens} ELSE {len(levels)} END"
     leveled = f"SELECT CAST({level} AS {dialect.integers[64]}) AS level FROM {units}"
     return f"SELECT level, {saturated('count(*)', 0, dialect)} FROM ({leveled}) AS l GROUP BY level"

@@ -198,6 +198,8 @@ def expression(
     low, high = np.fmin(*numeric[:2]) - half, np.fmax(*numeric[:2]) + half
     moved = numeric[noisy:] - numeric[1]
     low, high = low + np.fmin(moved, 0).sum(axis=0), high + np.fmax(moved, 0).sum(axis=0)
+    boundless = ~np.isfinite(moved).all(axis=0)
+    low, high = np.where(boundless, -np.inf, low), np.where(boundless, np.inf, high)
     used = [plan.formulas[name] for name in names if name in plan.formulas]
     if not linear(expr) or not all(each.linear for each in used):
         unsure = np.any([~_steady(plan, each, sums) for each in used], axis=0)

@@ -20,7 +20,7 @@ def missing(plan: Plan, place: int) -> tuple[float, float]:
     down = up = 0.0
     if chosen is not None:
         low, high = plan.adds[place]
-        down, up = chosen.most * min(low, 0), chosen.most * max(high, 0)
+        down, up = chosen.most * min(low, 0) if low < 0 else 0.0, chosen.most * high if high > 0 else 0.0
     if isinstance(measure, BoundedSum):
         for i, term in enumerate(measure.terms):
             # beside the other factor at its largest
@@ -40,6 +40,11 @@ def margins(plan: Plan, formula: Formula, core: Value, sums: Sequence[Floats]) -
     ends = [missing(plan, place) for place in places]
     if not any(low or high for low, high in ends):
         return down, up
+    if np.isinf(ends).any():
+        # units above the public maximum were seen: nothing bounds what they would add
+        whole = np.full_like(down, np.inf)
+        alone = formula.linear and len(places) == 1
+        return (down if alone and ends[0][0] == 0 else -whole), (up if alone and ends[0][1] == 0 else whole)
     if len(places) > 1:
         ends = [
             (high, high) if isinstance(measure, RowCount) else pair
