@@ -26,7 +26,7 @@ from hubbub.engines.base import Arrays, DataSource, Engine, EngineLimits, View, 
 from hubbub.engines.duckdb.connection import DuckDBEngine
 from hubbub.engines.multi_engine import MAX_UPLOADED_ROWS
 from hubbub.engines.registry import engine_named
-from hubbub.errors import ParameterError, QueryError, RunError
+from hubbub.errors import QueryError, RunError
 from hubbub.sql import release_size
 from hubbub.sql.bind_scope import matches
 from hubbub.sql.nodes import CALLABLE
@@ -273,8 +273,8 @@ def _texts(array: NDArray[Any]) -> list[str | None]:
     ]
 
 
-def _failed() -> ParameterError:
-    return ParameterError(
+def _failed() -> QueryError:
+    return QueryError(
         "HB579",
         f"The query on public tables failed or took longer than {MAX_SECONDS} seconds. Nothing was charged.",
         "Check casts and divisions, or select fewer rows.",
