@@ -164,8 +164,9 @@ def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
     """Return a key as shown to analysts: integers as such, clamped to 64 bits."""
     if not kind.numeric:
         return column
-    null = np.isnan(column)
-    shown: NDArray[Any] = np.where(null, 0.0, column)
+    numbers = np.asarray(column, dtype=np.float64)
+    null = np.isnan(numbers)
+    shown: NDArray[Any] = np.where(null, 0.0, numbers)
     if kind is Kind.INTEGER:
         ends = np.iinfo(np.int64)
         inside = np.clip(shown, -(2.0**63), np.nextafter(2.0**63, 0))
@@ -185,8 +186,7 @@ def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
         return np.where(null, np.nan, plain.astype(np.float64) + 0.0)
     if plain.dtype.kind == "M":
         return np.where(null, np.datetime64("NaT"), plain)
-    if not null.any():
-        return plain
+    # by the same steps whether or not there is a NULL: the groups are not selected yet
     keys = plain.astype(object)
     keys[null] = None
     return keys
