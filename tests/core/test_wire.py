@@ -117,7 +117,7 @@ pasts = st.builds(
     texts,
     texts,
     texts,
-    nothing | fractions,
+    fractions,
     fractions,
     st.booleans(),
 )

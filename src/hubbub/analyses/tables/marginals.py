@@ -5,7 +5,7 @@ Each marginal has its own contribution bounds, like a grouping set of a query; s
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -21,9 +21,11 @@ from hubbub.sql.allocation import unit_contribution
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.expressions import Literal as Constant
 from hubbub.sql.keys import cells
 from hubbub.sql.measures import Sensitivity, sensitivity
 from hubbub.sql.plan import Plan, plan
+from hubbub.sql.query import Query
 
 Counts = NDArray[np.int64]
 CountKind = Literal["rows", "units"]
@@ -121,7 +123,7 @@ def marginal(
     # on separate lines, so that a comment in it ends there
     text += "" if where is None else f" WHERE (\n{where}\n)"
     text += f" GROUP BY {', '.join(each.key for each in axes)}" if axes else ""
-    query = bind(text, tables=setting.tables)
+    query = _without_nulls(bind(text, tables=setting.tables))
     found = cells(query)
     values = tuple(domain.values for domain in found[0].domains)
     if len(found) != 1 or len(query.aggregates) != 1 or values != tuple(each.codes for each in axes):
@@ -144,6 +146,17 @@ def marginal(
         dialect=options.dialect,
     )
     return Marginal(tuple(axes), planned)
+
+
+def _without_nulls(query: Query) -> Query:
+    """Leave out rows without a category: the categories of an axis are those that were named."""
+    keys = tuple(
+        key
+        if isinstance(key.expr, Constant)
+        else replace(key, expr=replace(key.expr, facts=replace(key.expr.facts, null=False)))
+        for key in query.keys
+    )
+    return replace(query, keys=keys)
 
 
 def counts(run: Run, marginals: Sequence[Marginal]) -> Secret[tuple[Counts, ...]]:
