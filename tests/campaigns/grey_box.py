@@ -290,7 +290,7 @@ LEAKS: dict[str, tuple[Any, str, Any, PrivacyUnit, str]] = {
     **{
         name: (querying, "plan", lambda *a, spoil=each.spoil, **k: spoil(plan(*a, **k)), each.unit, each.text)
         for name, each in neighbors.PLANTED.items()
-        # found bounds are rarely used up in so few queries; `neighbors` tries many more
+        # what is spoiled there is the plan before its bounds are found
         if not name.startswith("found bound")
         if name != "sensitivity of adding under replace"  # it changes the stated sensitivity, not the draws
     },

@@ -1,6 +1,7 @@
 """Bounds that are found: at each of them noise covers what one unit moves, at one price, whatever the data."""
 
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -160,11 +161,12 @@ def _excess(made: Plan, bounds: Sequence[int], one: Tables, two: Tables) -> Iter
 
 
 def _shares(
-    connection: duckdb.DuckDBPyConnection, text: str, relation: Relation, most: int = 8
+    connection: duckdb.DuckDBPyConnection, text: str, relation: Relation, most: int = 8, *, every: bool = True
 ) -> Iterator[tuple[str, Fraction]]:
-    """Compare all bounds of a query on data with and without, or with another of, each unit."""
+    """Compare the bounds of a query (or some) on data with and without, or with another of, each unit."""
     made = auto.planned(text, relation, most)
-    for bounds in auto.grid(made):
+    grid = list(auto.grid(made))
+    for bounds in grid if every else [*grid[1::3], grid[-1]]:
         at = auto.keep_levels(made, auto.settled(made, bounds))
         auto.show(connection)
         whole = auto.run(connection, at)
@@ -179,7 +181,8 @@ def _shares(
 def test_no_unit_contributes_more_than_the_chosen_bound(
     connection: duckdb.DuckDBPyConnection, text: str, relation: Relation
 ) -> None:
-    assert max(share for _, share in _shares(connection, text, relation)) <= 1
+    every = os.environ.get("HUBBUB_CAMPAIGN") == "full"
+    assert max(share for _, share in _shares(connection, text, relation, every=every)) <= 1
 
 
 #: Queries whose sensitivity is attained; another unit in the place of one moves sums of one sign in one cell by half.
