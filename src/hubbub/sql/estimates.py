@@ -19,10 +19,10 @@ from hubbub.sql.aggregates.order_statistics import Choice
 from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width
 from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
+from hubbub.sql.functions import result_range
 from hubbub.sql.left_out_margin import margins, missing
 from hubbub.sql.noise import CellSelections, half_width
 from hubbub.sql.plan import Plan
-from hubbub.sql.rules import range_of
 from hubbub.sql.shown_counts import lower_end
 
 Integers = NDArray[np.int64]
@@ -223,7 +223,7 @@ def _possible(plan: Plan, expr: Expr) -> tuple[float, float]:
         high = _LARGEST if formula.high is None else Fraction(formula.high)
         return replace(part, facts=Facts(Bounds(low, high)))
 
-    within = range_of(ranged(expr))
+    within = result_range(ranged(expr))
     return -np.inf if within.low is None else float(within.low), np.inf if within.high is None else float(within.high)
 
 

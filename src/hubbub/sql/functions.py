@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from hubbub.core.schema import Bounds
 from hubbub.sql import ranges, rules
-from hubbub.sql.expressions import Facts, FunctionCall, Literal
+from hubbub.sql.expressions import Expr, Facts, FunctionCall, Literal
 from hubbub.sql.rules import (
     BOOLEAN,
     DATE,
@@ -225,3 +225,8 @@ _CASTS = (
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in (*_ARITHMETIC, *_LOGIC, *_TEXT, *_DATES, *_CASTS)}
 rules.RANGE_RULES.update({name: function.range for name, function in FUNCTIONS.items()})
+
+
+def result_range(expr: Expr) -> ranges.Range:
+    """Return the range of an expression over results; importing it here makes the rules of all functions known."""
+    return rules.range_of(expr)
