@@ -54,6 +54,40 @@ def test_the_bounds_of_the_query_are_stated_and_not_those_of_the_owner(session: 
     assert (found.groups, found.rows) == (2, 1)
 
 
+@pytest.fixture
+def auto(clinic: Path) -> Any:
+    """Yield a session over tables whose bounds are found, with a maximum above and below what a join keeps."""
+    text = (clinic / "hubbub.yaml").read_text()
+    text = text.replace("groups: 3, rows: 4", "rows: auto, max_rows: 5000").replace(
+        "groups: 2, rows: 2", "rows: auto, max_rows: 60"
+    )
+    (clinic / "hubbub.yaml").write_text(text)
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        (COUNT, None),
+        ("SELECT COUNT(*) AS n FROM visits JOIN labs USING (patient)", 1024),
+        ("SELECT COUNT(*) AS n FROM labs AS a JOIN labs AS b USING (patient)", 60),
+        (
+            "SELECT COUNT(*) AS n FROM visits JOIN (SELECT patient FROM labs GROUP BY patient) AS s USING (patient)",
+            None,
+        ),
+    ],
+)
+def test_what_a_table_keeps_before_a_join_is_stated(auto: Any, text: str, joined: int | None) -> None:
+    assert auto.estimate(text, epsilon=1).left_out.joined == joined
+    release = auto.query(text, epsilon=1)
+    assert release.left_out.joined == joined
+    assert LeftOut.from_receipt(release.receipt).joined == joined
+    assert check_receipt(release.receipt).sound
+    stated = f"Before the join, each patient keeps at most {joined or 0:,} rows of each table"
+    assert (stated in release.left_out.sentence()) is (joined is not None)
+
+
 def test_a_published_profile_is_stated_on_answers_of_everyone(session: Any, opened: Any) -> None:
     before = session.query(COUNT, epsilon="0.5")
     assert before.left_out.share is None

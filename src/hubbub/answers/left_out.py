@@ -72,6 +72,7 @@ class LeftOut:
     rows      how many rows of a unit count in each group at most; None: all
     total     how much of a sum one unit adds at most, if the query chose that; None: no such bound
     maximum   the public maximum of `rows`, if the query chose its bound itself (`rows: auto`)
+    joined    how many rows of a unit a table keeps at most before it is joined, if the query chose its bound itself
     counts    "rows", or "units" where each unit counts once in a group
     by        what the groups are: "" for the whole answer, a declared column; None: anything else
     filtered  whether conditions select some of the rows: the share is then that of the whole dataset
@@ -86,6 +87,7 @@ class LeftOut:
     rows: int | None = None
     total: float | None = None
     maximum: int | None = None
+    joined: int | None = None
     counts: Literal["rows", "units"] = "rows"
     by: str | None = None
     filtered: bool = False
@@ -101,6 +103,12 @@ class LeftOut:
     def sentence(self) -> str:
         """State everything in plain words."""
         parts = [self._bounds(), self._share() if self.bounded else "", *map(self._clamp, self.clamped)]
+        if self.joined is not None:
+            parts.insert(
+                1,
+                f"Before the join, each {self.unit} keeps at most {_plural(self.joined, 'row')} of each table; "
+                "intervals do not allow for rows above that.",
+            )
         if self.unit is not None:
             parts.append(f"Rows where {self.unit} is NULL are in no answer.")
         if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):

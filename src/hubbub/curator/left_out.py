@@ -13,6 +13,7 @@ from hubbub.answers.profile import Profile
 from hubbub.core import chunked_json
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Bounds, Table
+from hubbub.sql import fanout
 from hubbub.sql.estimates import mentioned
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import Cells
@@ -59,7 +60,7 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
     limits = plan.limits
     if limits is None:
         raise AssertionError("only bounds of units are found")
-    statement = LeftOut(names, unit, maximum=limits.rows)
+    statement = LeftOut(names, unit, maximum=limits.rows, joined=_kept_before_joins(plan.query.relation))
     for place, chosen in sorted(plan.left_out.items(), key=lambda item: _ORDER.index(item[1].contribution)):
         share = Share(chosen.share, 0.0, chosen.largest_share)
         above = None if not chosen.above else limits.rows
@@ -71,6 +72,29 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
         measure = plan.measures[place].measure
         return replace(stated, total=chosen.bound * float(measure.step) if isinstance(measure, BoundedSum) else None)
     return statement
+
+
+def _kept_before_joins(rel: Rel) -> int | None:
+    """Return the most rows of a unit that a table keeps before a join that multiplies; None without such a join."""
+    bounded = fanout.bound_joins(rel, fanout.TruncationBounds(None, None, salt="", hashing="engine")).rel
+    return max(_truncations(bounded), default=None)
+
+
+def _truncations(rel: Rel) -> Iterator[int]:
+    match rel:
+        case Scan():
+            return
+        case Truncate():
+            yield rel.rows
+            yield from _truncations(rel.input)
+        case Filter() | Project() | PerUnit():
+            yield from _truncations(rel.input)
+        case Join():
+            yield from _truncations(rel.left)
+            yield from _truncations(rel.right)
+        case Union():
+            for each in rel.inputs:
+                yield from _truncations(each)
 
 
 def _one_row(rel: Rel) -> bool:

@@ -12,7 +12,7 @@ from hubbub.core import numbers
 from hubbub.core.events import Composed, Event
 from hubbub.core.schema import Table
 from hubbub.core.unit import Hash, Relation
-from hubbub.errors import QueryError
+from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import bounding, fanout, partition_selection, row_cost, topk
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
@@ -53,7 +53,7 @@ class PlanInputs:
     options: RenderOptions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """A planned query, ready to be charged and run."""
 
@@ -151,6 +151,12 @@ def plan(
         delta,
     )
     # bounds that are found when the query runs need pure losses, which do not depend on the bound
+    if auto and noise == "gaussian":
+        raise ParameterError(
+            "HB553",
+            "Bounds that a query finds need Laplace noise.",
+            "Ask without Gaussian noise, or declare the bounds.",
+        )
     budgets = noise_budgets(epsilon, delta, "laplace" if auto else noise)
     allocations = [allocate(workload, budget.noise, budget.amount) for budget in budgets]
     rules = [selection_rule(workload, allocation, delta) for allocation in allocations]
@@ -161,27 +167,29 @@ def plan(
     if auto:
         best, levels = add_histograms(workload, best, bounded_rows, options)
     return Plan(
-        query,
-        epsilon,
-        delta if kind == "gaussian" or rule else Fraction(0),
-        kind,
-        relation,
-        limits,
-        sets,
-        _statements(bounded_rows, sets, best, limits, levels, options),
-        best.measures,
-        best.choices,
-        best.histograms,
-        best.formulas,
-        rule,
-        best.keys,
-        None,
-        _event(best, rule, levels),
-        expected_errors(at_bounds(workload, best, levels, [each.typical for each in levels]), kind),
-        derivation(bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels)
+        query=query,
+        epsilon=epsilon,
+        delta=delta if kind == "gaussian" or rule else Fraction(0),
+        noise=kind,
+        relation=relation,
+        limits=limits,
+        groups=sets,
+        statements=_statements(bounded_rows, sets, best, limits, levels, options),
+        measures=best.measures,
+        choices=best.choices,
+        histograms=best.histograms,
+        formulas=best.formulas,
+        threshold=rule,
+        keys=best.keys,
+        top=None,
+        event=_event(best, rule, levels),
+        expected=expected_errors(at_bounds(workload, best, levels, [each.typical for each in levels]), kind),
+        derivation=derivation(
+            bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels
+        )
         + choice.reason,
-        levels,
-        adds_at_one(best, levels),
+        levels=levels,
+        adds=adds_at_one(best, levels),
         inputs=PlanInputs(bounded_rows, workload, options) if auto else None,
     )
 
@@ -222,24 +230,24 @@ def _top(
     text = bounding.sums(rows, each, [chosen_by], limits=wide, options=options)
     half = float(best.error(LEVEL))
     return Plan(
-        query,
-        epsilon,
-        Fraction(0),
-        "laplace",
-        relation,
-        wide,
-        (each,),
-        (Statement("sums0", text, 0, "measures", (0,)),),
-        (),
-        (),
-        (),
-        {},
-        None,
-        None,
-        best,
-        best.event,
-        tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
-        derivation(rows, relation, wide, (unit_contribution(each, wide),), (), (), best),
+        query=query,
+        epsilon=epsilon,
+        delta=Fraction(0),
+        noise="laplace",
+        relation=relation,
+        limits=wide,
+        groups=(each,),
+        statements=(Statement("sums0", text, 0, "measures", (0,)),),
+        measures=(),
+        choices=(),
+        histograms=(),
+        formulas={},
+        threshold=None,
+        keys=None,
+        top=best,
+        event=best.event,
+        expected=tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
+        derivation=derivation(rows, relation, wide, (unit_contribution(each, wide),), (), (), best),
     )
 
 
