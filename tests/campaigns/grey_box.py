@@ -64,7 +64,7 @@ from hubbub.sql import allocation as allot
 from hubbub.sql.finish import declared_keys, finish
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noise import calibrate_noise
-from hubbub.sql.plan import plan
+from hubbub.sql.plan import Plan, plan, settle
 
 _YAML = """
 version: 1
@@ -276,6 +276,10 @@ def _halved(kind: Any, moved: Sensitivity, portion: Fraction) -> Any:
     return calibrate_noise(kind, Sensitivity(-(-moved.l1 // 2), -(-moved.l2_squared // 4)), portion)
 
 
+def _spoiled(planner: Callable[..., Plan], spoil: Callable[[Plan], Plan], *args: Any, **options: Any) -> Plan:
+    return spoil(planner(*args, **options))
+
+
 _ALL, _COUNT = "SELECT count(*) FROM t", "SELECT k, count(*) FROM t GROUP BY k"
 _BY_ROW = PrivacyUnit(None)
 #: name → (patched object, attribute, replacement, unit, query)
@@ -288,10 +292,10 @@ LEAKS: dict[str, tuple[Any, str, Any, PrivacyUnit, str]] = {
     "noise of a seed": (querying, "finish", _seeded, _BY_ROW, _ALL),
     "half the sensitivity": (allot, "calibrate_noise", _halved, _BY_ROW, "SELECT sum(y) FROM t"),
     **{
-        name: (querying, "plan", lambda *a, spoil=each.spoil, **k: spoil(plan(*a, **k)), each.unit, each.text)
+        name: (querying, planner.__name__, partial(_spoiled, planner, each.spoil), each.unit, each.text)
         for name, each in neighbors.PLANTED.items()
-        # what is spoiled there is the plan before its bounds are found
-        if not name.startswith("found bound")
+        # the statements of bounds that are found are written once they are
+        for planner in (settle if name.startswith("found bound") else plan,)
         if name != "sensitivity of adding under replace"  # it changes the stated sensitivity, not the draws
     },
 }

@@ -89,5 +89,5 @@ def error_of(example: Example, folder: Path) -> HubbubError:
 def shown(error: HubbubError, folder: Path) -> str:
     """The text of an error, without what differs from run to run."""
     text = str(error).replace(str(folder), "/data")
-    text = text.replace(os.environ.get("XDG_STATE_HOME", "/nowhere"), "/home/olga/.local/state")
+    text = text.replace(os.environ.get("XDG_STATE_HOME", "/nowhere"), "~/.local/state")
     return re.sub(r"-[0-9a-f]{16}\.anchor", "-….anchor", text)
