@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, product
+from math import inf, log, log1p
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,17 @@ def visible(promise: PrivacyCost, size: Size) -> int:
     return 6 if promise.pure >= 1 else 3
 
 
+def epsilon_for(cost: PrivacyCost, delta: float) -> float:
+    """Return the ε that a cost amounts to at a δ: its pure loss, or by Proposition 12 of Canonne and others (2020)."""
+    rest = delta - float(cost.delta)
+    pure = inf if cost.pure is None or rest < 0 else float(cost.pure)
+    if rest <= 0:
+        return pure
+    curve = [(float(order), float(value * RENYI_UNIT)) for order, value in zip(ORDERS, cost.renyi, strict=True)]
+    bounds = [value + log1p(-1 / a) - log(rest * a) / (a - 1) for a, value in curve if a > 1]
+    return min(pure, *bounds)
+
+
 def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
     """Audit a query from the draws of its two runs."""
     name = pair.question.name
@@ -138,9 +150,7 @@ def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
     tally.add(name, verdict, count)
     tally.other += [f"{name}: draw {i}" for i, (one, _) in enumerate(pair.draws) if not is_reproducible(one, SEED)]
     tally.kinds.update({type(one.mechanism).__name__ for one, _ in pair.draws})
-    # with a δ, the pure loss of all draws may exceed ε
-    pure = float(pair.promise.pure or 0)
-    if not pair.releases[0].delta and pure > float(pair.releases[0].epsilon) + 1e-12:
+    if epsilon_for(pair.promise, float(pair.releases[0].delta)) > float(pair.releases[0].epsilon) + 1e-12:
         tally.excess.append(f"{name}: the draws cost more than the release says")
     if worst:
         tally.shares[name] = verdict.share
