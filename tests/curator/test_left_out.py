@@ -39,21 +39,6 @@ QUERIES: dict[str, tuple[int | None, int | None, str, str | None, bool, list[str
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
-@pytest.mark.parametrize("text", QUERIES)
-def test_an_estimate_states_what_the_query_bounds(session: Any, text: str) -> None:
-    found = session.estimate(text, epsilon=1).left_out
-    clamped = [each.column for each in found.clamped]
-    assert (found.groups, found.rows, found.counts, found.by, found.filtered, clamped) == QUERIES[text]
-    assert (found.dataset, found.unit) == ("visits", "patient")
-    assert found.share is None
-    assert ("not known" in found.sentence()) is found.bounded
-
-
-def test_the_bounds_of_the_query_are_stated_and_not_those_of_the_owner(session: Any) -> None:
-    found = session.estimate("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", epsilon=1, groups=2, rows=1).left_out
-    assert (found.groups, found.rows) == (2, 1)
-
-
 @pytest.fixture
 def auto(clinic: Path) -> Any:
     """Yield a session over tables whose bounds are found, with a maximum above and below what a join keeps."""
@@ -64,6 +49,32 @@ def auto(clinic: Path) -> Any:
     (clinic / "hubbub.yaml").write_text(text)
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
         yield session
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_an_estimate_states_what_the_query_bounds(session: Any, text: str) -> None:
+    found = session.estimate(text, epsilon=1).left_out
+    clamped = [each.column for each in found.clamped]
+    assert (found.groups, found.rows, found.counts, found.by, found.filtered, clamped) == QUERIES[text]
+    assert (found.dataset, found.unit) == ("visits", "patient")
+    assert found.share is None
+    assert ("not known" in found.sentence()) is found.bounded
+
+
+@pytest.mark.parametrize("bounds", ["session", "auto"])
+def test_intervals_of_selected_values_are_said_to_be_about_rows_that_count(
+    request: pytest.FixtureRequest, bounds: str
+) -> None:
+    session = request.getfixturevalue(bounds)
+    stated = "Intervals of quantiles, MIN and MAX are about the rows that count."
+    assert stated not in session.query(COUNT, epsilon=1).left_out.sentence()
+    for text in ("SELECT MEDIAN(age) AS a FROM visits", "SELECT COUNT(*) AS n, MAX(age) AS a FROM visits"):
+        assert stated in session.query(text, epsilon=1).left_out.sentence()
+
+
+def test_the_bounds_of_the_query_are_stated_and_not_those_of_the_owner(session: Any) -> None:
+    found = session.estimate("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", epsilon=1, groups=2, rows=1).left_out
+    assert (found.groups, found.rows) == (2, 1)
 
 
 @pytest.mark.parametrize(

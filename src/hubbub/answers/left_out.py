@@ -73,6 +73,7 @@ class LeftOut:
     total     how much of a sum one unit adds at most, if the query chose that; None: no such bound
     maximum   the public maximum of `rows`, if the query chose its bound itself (`rows: auto`)
     joined    how many rows of a unit a table keeps at most before it is joined, if the query chose its bound itself
+    selected  whether quantiles, extremes or modes are among the answers: their intervals are about the rows that count
     counts    "rows", or "units" where each unit counts once in a group
     by        what the groups are: "" for the whole answer, a declared column; None: anything else
     filtered  whether conditions select some of the rows: the share is then that of the whole dataset
@@ -88,6 +89,7 @@ class LeftOut:
     total: float | None = None
     maximum: int | None = None
     joined: int | None = None
+    selected: bool = False
     counts: Literal["rows", "units"] = "rows"
     by: str | None = None
     filtered: bool = False
@@ -109,6 +111,8 @@ class LeftOut:
                 f"Before the join, each {self.unit} keeps at most {_plural(self.joined, 'row')} of each table; "
                 "intervals do not allow for rows above that.",
             )
+        if self.selected and self.bounded:
+            parts.append("Intervals of quantiles, MIN and MAX are about the rows that count.")
         if self.unit is not None:
             parts.append(f"Rows where {self.unit} is NULL are in no answer.")
         if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):

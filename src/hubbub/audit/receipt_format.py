@@ -70,6 +70,7 @@ def _left_out(value: object, where: str) -> None:
             "rows": bound,
             "maximum": bound,
             "joined": bound,
+            "selected": _flag,
             "total": _real,
             "filtered": _flag,
             "clamped": _list(clamp),

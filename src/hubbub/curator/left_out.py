@@ -42,7 +42,7 @@ def describe(plan: Plan) -> LeftOut:
     once = bool(measures) and not plan.choices and all(isinstance(each, UnitCount) for each in measures)
     declared = all(isinstance(each, Cells) for each in plan.groups)
     if limits.auto and not (once and not plan.query.keys):
-        return replace(_found(plan, names, unit), clamped=clamped)
+        return replace(_found(plan, names, unit), clamped=clamped, selected=bool(plan.choices))
     return LeftOut(
         names,
         unit,
@@ -52,6 +52,7 @@ def describe(plan: Plan) -> LeftOut:
         by=_grouped_by(plan),
         filtered=_has_filter(plan.query.relation) or any(each.where is not None for each in plan.query.aggregates),
         clamped=clamped,
+        selected=bool(plan.choices),
     )
 
 
