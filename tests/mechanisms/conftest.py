@@ -194,8 +194,8 @@ def lumped(mechanism: Any, value: Any) -> FiniteDistribution[Hashable]:
 
 
 def far_above(mechanism: Any) -> tuple[int, int]:
-    spread = 14 * math.isqrt(math.ceil(mechanism.noise.variance))
-    return mechanism.threshold + 2 * spread, mechanism.threshold + 4 * spread
+    spread = 10 * math.isqrt(math.ceil(mechanism.noise.variance))
+    return mechanism.threshold + spread, mechanism.threshold + 2 * spread
 
 
 def thresholded_gaussian(rho: Fraction) -> PartitionSelection:

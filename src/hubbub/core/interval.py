@@ -113,7 +113,9 @@ class Interval:
         while exponent:
             if exponent & 1:
                 result *= square
-            square, exponent = square * square, exponent >> 1
+            exponent >>= 1
+            if exponent:
+                square *= square
         return result
 
     def holds(self, value: Exact) -> bool:

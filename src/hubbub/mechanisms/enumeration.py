@@ -257,17 +257,19 @@ def _hockey_stick(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]
 
 
 def _renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> LossBounds:
-    terms, unbounded = [], False
+    terms, unbounded, whole = [], False, order.denominator == 1
     for p_mass, q_mass in _pairs(p, q):
         if p_mass[1] == 0:
             continue
         if q_mass[1] == 0 and p_mass[0] > 0:
             return math.inf, math.inf
         unbounded = unbounded or q_mass[0] == 0
-        # p^α·q^(1−α), for whole 2α the root of p^(2α)/q^(2α−2)
+        # p^α·q^(1−α) = p·(p/q)^(α−1), with a root where α is not whole
         # where q may be 0 there is no upper bound; use the value at the upper end of q
-        divisor = Interval.of(q_mass if q_mass[0] > 0 else q_mass[1]) ** int(2 * order - 2)
-        terms.append(sqrt(Interval.of(p_mass) ** int(2 * order) / divisor))
+        mass = Interval.of(p_mass)
+        ratio = mass / Interval.of(q_mass if q_mass[0] > 0 else q_mass[1])
+        power = ratio ** int(order - 1) if whole else sqrt(ratio ** int(2 * order - 2))
+        terms.append(mass * power)
     low, high = total(terms).low, total(terms).high
     least = max(Fraction(0), reals.log(Fraction(low))[0] / (order - 1)) if low > 0 else Fraction(0)
     return least, math.inf if unbounded else reals.log(Fraction(high))[1] / (order - 1)
