@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 SHELL := /bin/bash
+# hundreds of tests start a process of their own, which would compile every module again
+unexport PYTHONDONTWRITEBYTECODE
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
