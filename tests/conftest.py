@@ -58,6 +58,9 @@ _SLOW = {
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
+# Spark answers small questions in these tests: compiling them thoroughly takes longer than running them
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hubbub")

@@ -99,7 +99,7 @@ class World:
         places = ", ".join(f"c{i}" for i in range(len(names)))
         none = "" if rows else " WHERE FALSE"
         self.connection.execute(
-            f"CREATE OR REPLACE VIEW t AS SELECT {read} FROM (VALUES {values}) AS v({places}){none}"
+            f"CREATE OR REPLACE TABLE t AS SELECT {read} FROM (VALUES {values}) AS v({places}){none}"
         )
 
     def ask(self, sql: str) -> Secret[Arrays]:
