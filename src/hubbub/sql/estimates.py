@@ -18,7 +18,7 @@ from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order_statistics import Choice
 from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width
-from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
+from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall, facts
 from hubbub.sql.functions import result_range
 from hubbub.sql.left_out_margin import margins, missing
 from hubbub.sql.noise import CellSelections, half_width
@@ -137,24 +137,33 @@ def _value(formula: Formula, inputs: Sequence[Floats], *, raw: bool) -> Floats:
     return np.rint(value) if formula.integer else value
 
 
-def choice(selections: CellSelections, outcomes: Integers) -> dict[str, ColumnEstimate]:
+def choice(plan: Plan, selections: CellSelections, outcomes: Integers) -> dict[str, ColumnEstimate]:
     """Return the selected candidates by name, with their intervals."""
     score, names = selections.score, selections.choice.names
     parts = score.parts if isinstance(score, JointScore) else (score,)
+    found = selections.choice.candidates.expr in plan.clipped
     return {
-        name: _selected(selections.choice, part, outcomes[:, i])
+        name: _selected(selections.choice, part, outcomes[:, i], found=found)
         for i, (name, part) in enumerate(zip(names, parts, strict=True))
     }
 
 
-def _selected(choice: Choice, score: ScoreFunction, outcomes: Integers) -> ColumnEstimate:
+def _selected(choice: Choice, score: ScoreFunction, outcomes: Integers, *, found: bool) -> ColumnEstimate:
     candidates, aggregate = choice.candidates, choice.aggregate
     value = candidates.shown()[outcomes % candidates.count]
     ends = aggregate.interval(score, candidates, outcomes)
     if ends is None:
         nothing = np.full(len(value), np.nan)
         return ColumnEstimate(value, nothing, nothing, candidates.expr.kind)
-    return ColumnEstimate(value, *ends)
+    return ColumnEstimate(value, *(_open(*ends, facts(candidates.expr).bounds) if found else ends))
+
+
+def _open(low: Floats, high: Floats, bounds: Bounds | None) -> tuple[Floats, Floats]:
+    """Open intervals that end where values are clamped to a magnitude that the query found: values may lie beyond."""
+    if bounds is None:
+        return low, high
+    reach = float(max(abs(bounds.low), abs(bounds.high)))
+    return np.where(low <= -reach, -np.inf, low), np.where(high >= reach, np.inf, high)
 
 
 def expression(

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from hubbub.sql.aggregates.formula import Floats, Formula, Value
+from hubbub.sql.auto_bounds import ChosenBound
 from hubbub.sql.measures import BoundedSum, RowCount
 from hubbub.sql.plan import Plan
 
@@ -25,9 +26,20 @@ def missing(plan: Plan, place: int) -> tuple[float, float]:
         for i, term in enumerate(measure.terms):
             # beside the other factor at its largest
             others = [float(other.reach) for j, other in enumerate(measure.terms) if j != i]
-            cut = plan.clipped.get(term.expr, 0.0) * prod(others) / float(measure.step)
+            clipped = plan.clipped.get(term.expr, 0.0) * _clipped_rows(plan, chosen, measure)
+            cut = clipped * prod(others) / float(measure.step)
             down, up = down - cut, up + cut
     return down, up
+
+
+def _clipped_rows(plan: Plan, chosen: ChosenBound | None, measure: BoundedSum) -> float:
+    """Return the most clipped rows of a unit in a cell; how much is clipped is known for one row of each."""
+    if chosen is None:
+        return 1.0 if plan.limits is None else float(plan.limits.rows)
+    if chosen.contribution == "sum":
+        # a clipped row adds as much as any row can
+        return max(1.0, chosen.bound / max(-measure.low, measure.high, 1))
+    return float(chosen.bound)
 
 
 def margins(plan: Plan, formula: Formula, core: Value, sums: Sequence[Floats]) -> tuple[Floats, Floats]:
