@@ -78,6 +78,7 @@ class LeftOut:
     clamped   the columns that are clamped
     share     the share of the rows (of a unit's groups where `counts` is "units") that is left out, if it is known
     evidence  where the shares come from
+    joined    how many rows of a unit some table keeps before it is joined, if nobody declared a bound
     """
 
     dataset: str
@@ -92,6 +93,7 @@ class LeftOut:
     clamped: tuple[Clamp, ...] = ()
     share: Share | None = None
     evidence: Evidence | None = None
+    joined: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -100,7 +102,7 @@ class LeftOut:
 
     def sentence(self) -> str:
         """State everything in plain words."""
-        parts = [self._bounds(), self._share() if self.bounded else "", *map(self._clamp, self.clamped)]
+        parts = [self._bounds(), self._share() if self.bounded else "", self._joined(), *map(self._clamp, self.clamped)]
         if self.unit is not None:
             parts.append(f"Rows where {self.unit} is NULL are in no answer.")
         if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):
@@ -187,6 +189,14 @@ class LeftOut:
         if proof.level is not None and self.counts == "rows":
             text += f" It is about units with up to {proof.level:,} rows; at most {proof.above:,} units have more."
         return text
+
+    def _joined(self) -> str:
+        if self.joined is None:
+            return ""
+        return (
+            f"Before the join, a table keeps at most {_plural(self.joined, 'row')} of each {self.unit}. "
+            "What that leaves out is not known, and no interval allows for it."
+        )
 
     def _clamp(self, clamp: Clamp) -> str:
         text = f"{clamp.column} is clamped to {clamp.low} to {clamp.high}"

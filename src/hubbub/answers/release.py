@@ -243,7 +243,7 @@ class Release:
         return to_html(self)
 
     def texts(self) -> list[tuple[str, ...]]:
-        """Return each cell as text, with its ± if it has one; an interval that is open on both sides is shown as such."""
+        """Return each cell as text, with its interval if it has one, even if that is open on both sides."""
         noisy = [output.low is not None for output in self.outputs]
         return [
             tuple(text(cell, ends, noisy=each) for cell, ends, each in zip(row, intervals, noisy, strict=True))

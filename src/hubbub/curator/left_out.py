@@ -13,6 +13,7 @@ from hubbub.answers.profile import Profile
 from hubbub.core import chunked_json
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Bounds, Table
+from hubbub.sql import fanout
 from hubbub.sql.estimates import mentioned
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import Cells
@@ -59,7 +60,7 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
     limits = plan.limits
     if limits is None:
         raise AssertionError("only bounds of units are found")
-    statement = LeftOut(names, unit, maximum=limits.rows)
+    statement = LeftOut(names, unit, maximum=limits.rows, joined=fanout.undeclared_cut(plan.query.relation))
     for place, chosen in sorted(plan.left_out.items(), key=lambda item: _ORDER.index(item[1].contribution)):
         share = Share(chosen.share, 0.0, chosen.largest_share)
         above = None if not chosen.above else limits.rows
