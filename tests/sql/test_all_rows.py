@@ -97,6 +97,31 @@ def test_a_sum_allows_for_every_clipped_row_of_a_unit(text: str, unit: PrivacyUn
         assert answer(connection, replace(made, clipped={})).intervals[0][0][1] < 1490
 
 
+@pytest.mark.parametrize(
+    ("text", "few", "truth"),
+    [
+        ("SELECT avg(x) FROM t", 100, 100.0),
+        ("SELECT 2 * avg(x) FROM t", 100, 200.0),
+        ("SELECT var_pop(x) FROM t", 50, 99**2 / 4),
+        ("SELECT stddev_pop(x) FROM t", 50, 99 / 2),
+    ],
+)
+def test_averages_and_variances_allow_for_clipped_values(text: str, few: int, truth: float) -> None:
+    """Some of 100 units have 100, the others 1; all are clipped to 1, and rows that are left out may be 1 as well."""
+    wide = Bounds(Fraction(-(10**12)), Fraction(10**12))
+    query = bind(text, tables={"t": declared(AUTO, wide, auto=True)})
+    (argument,) = query.aggregates[0].arguments
+    bounds = {argument: Bounds(Fraction(-1), Fraction(1))}
+    made = plan(with_bounds(query, bounds), epsilon=EXACT, delta=Fraction(0), salt="s")
+    with people((few, 2, 100), (100 - few, 2, 1)) as connection:
+        settled = settle(made, [ChosenBound(2, 0.0, 40.0, 100.0, 200.0)])
+        settled = replace(settled, clipped={bounded_argument(argument, bounds): 99.0 * few})
+        ((low, high),) = answer(connection, settled).intervals[0]
+        assert low <= truth <= high
+        planted = replace(settled, clipped={})
+        assert answer(connection, planted).intervals[0][0][1] < truth
+
+
 YAML = """version: 1
 datasets:
   t:
