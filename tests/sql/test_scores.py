@@ -195,13 +195,16 @@ def test_intervals_of_counts_that_lack_rows_cover_the_quantile_of_all(level: Fra
 def test_extremes_and_modes_need_no_allowance_and_all_rows_are_the_whole_range() -> None:
     for name in ("median", "max with depth", "mode"):
         assert allowing_for(AIMS[name], 100.0) == AIMS[name]
-    for score in (IntervalScore(Fraction(9, 10), 7), JointScore((IntervalScore(Fraction(1, 3), 4),) * 3)):
-        for part in getattr(allowing_for(score, math.inf), "parts", None) or (allowing_for(score, math.inf),):
-            scores = part.scores(table(*[10**8] * 4))[0]
-            assert (scores == 0).any()
-            _, low, high = part.ends(np.flatnonzero(scores == 0), 4)
-            assert (low == 0).all()
-            assert (high == 3).all()
+    alone, third = IntervalScore(Fraction(9, 10), 7), IntervalScore(Fraction(1, 3), 4)
+    joint = allowing_for(JointScore((alone, third, third)), math.inf)
+    assert isinstance(joint, JointScore)
+    for part in (allowing_for(alone, math.inf), *joint.parts):
+        assert isinstance(part, IntervalScore)
+        scores = part.scores(table(*[10**8] * 4))[0]
+        assert (scores == 0).any()
+        _, low, high = part.ends(np.flatnonzero(scores == 0), 4)
+        assert (low == 0).all()
+        assert (high == 3).all()
 
 
 @pytest.mark.parametrize("planted", [False, True])
