@@ -44,6 +44,12 @@ SENTENCES = {
         "Each tailnum counts in at most 2 groups. This leaves out at most 4.0% of the groups that units of flights are"
         " in, according to its profile (charge 3). Rows where tailnum is NULL are in no answer.",
     ),
+    "joined": (
+        LeftOut("a and b", "id", rows=3, maximum=50, joined=40, share=Share(0, 0, 0.04), evidence=Evidence(0)),
+        "Each id counts with at most 3 rows, a bound that the query chose (at most 50). This leaves out at most 4.0% of"
+        " the rows, as far as noise lets it see. Before the join, a table keeps at most 40 rows of each id. What that"
+        " leaves out is not known, and no interval allows for it. Rows where id is NULL are in no answer.",
+    ),
     "single rows": (LeftOut("people"), "The answer counts every row."),
     "clamped": (LeftOut("people", clamped=(Clamp("age", "0", "110"),)), "age is clamped to 0 to 110."),
     "full": (

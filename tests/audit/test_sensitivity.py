@@ -51,6 +51,32 @@ def test_neighbors_within_the_stated_sensitivity_are_not_complained_of(name: str
     assert check_sensitivity(made, whole, whole, nothing=True) == []
 
 
+def undeclared(text: str, relation: Relation) -> Plan:
+    """Plan a query by an age without bounds, so that its groups are selected."""
+    table = visits(PrivacyUnit("patient", groups=5, rows=1), relation)
+    columns = tuple(replace(each, bounds=None) if each.name == "age" else each for each in table.columns)
+    query = bind(text, tables={"visits": replace(table, columns=columns)})
+    return plan(query, epsilon=Fraction(1), delta=Fraction(1, 10**6), salt="s", noise="gaussian")
+
+
+def test_null_is_a_group_beside_that_of_zero() -> None:
+    """A unit whose weight is split over both moves each by its part, and not one group by the sum of both."""
+    made = undeclared("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", Relation.REPLACE)
+    connection = connect()
+    fill(connection, [*ROWS, *((9, "North", 1.0, age, True) for age in (None, 0))])
+    whole = run(connection, made)
+    fill(connection, [*ROWS, (9, "North", 1.0, 7, True)])
+    assert check_sensitivity(made, whole, run(connection, made)) == []
+
+
+def test_a_table_without_groups_is_compared() -> None:
+    made = undeclared("SELECT age, MEDIAN(cost) AS m FROM visits GROUP BY age", Relation.ADD_REMOVE)
+    connection = connect()
+    fill(connection, [])
+    nobody = run(connection, made)
+    assert check_sensitivity(made, nobody, nobody) == []
+
+
 def test_a_sensitivity_that_is_halved_is_complained_of() -> None:
     for name in ("sums", "found"):
         made, connection = planned(QUERIES[name]), connect()

@@ -68,6 +68,10 @@ def session(tmp_path: Path) -> Iterator[Session]:
         ("SELECT share FROM regions ORDER BY region", [(None,), (1.5,), (None,)]),
         ("SELECT plan, plan FROM plans WHERE plan = 2", [(2, 2)]),
         ("SELECT name FROM plans WHERE FALSE", []),
+        ("SELECT Plans.plan FROM PLANS WHERE plans.PLAN > 2", [(3,)]),
+        ("WITH Cheap AS (SELECT plan FROM plans) SELECT COUNT(*) AS n FROM cheap", [(3,)]),
+        ("SELECT p AS whole FROM plans AS p WHERE plan = 1", [("{'plan': 1, 'name': 'basic'}",)]),
+        ("SELECT MAX(seen) - MIN(seen) AS apart FROM regions", [("517 days, 12:30:00",)]),
     ],
 )
 def test_public_tables_are_answered_exactly_and_for_free(session: Session, sql: str, rows: list[Any]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.fixtures.visits_table import arrays
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
+from hubbub.curator.left_out import describe
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.finish import exact_results
@@ -86,3 +87,13 @@ def test_given_bounds_of_a_query_hold_for_each_table_of_its_join(shop: duckdb.Du
     assert wide.limits == ContributionBounds(2, 3)
     assert any("at most 6 rows" in line for line in wide.derivation)
     assert count(wide, shop) <= 5 * 3
+
+
+def test_a_join_says_that_it_cuts_tables_without_declared_bounds() -> None:
+    """Orders and items multiply, so each is cut first; a customer table of one row multiplies nothing."""
+    joined = "SELECT count(*) FROM orders JOIN items ON orders.c = items.c"
+    for text, cut in ((joined, 10), (TWO, None), ("SELECT count(*) FROM items", None)):
+        assert describe(planned(text, tables(auto=True))).joined == cut
+    assert describe(planned(joined, tables())).joined is None, "declared bounds are stated as such"
+    stated = describe(planned(joined, tables(orders=5000, items=9000, auto=True))).sentence()
+    assert "Before the join, a table keeps at most 1,024 rows of each c." in stated

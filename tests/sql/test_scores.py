@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.sql.aggregates.missing_rows import allowing_for
 from hubbub.sql.aggregates.scores import (
     MISS,
     CountScore,
@@ -133,13 +134,19 @@ def test_first_heads_is_the_distribution_of_permute_and_flip() -> None:
     assert first_heads(np.exp(float(rate) * np.array(scores))) == pytest.approx(stated, rel=1e-9)
 
 
-def misses(score: IntervalScore, counts: Sequence[int], mechanism: Mechanism, rate: Fraction) -> float:
-    """Compute the largest probability of missing the quantile, over its definitions."""
+def misses(
+    score: IntervalScore,
+    counts: Sequence[int],
+    mechanism: Mechanism,
+    rate: Fraction,
+    whole: Sequence[int] | None = None,
+) -> float:
+    """Compute the largest probability of missing the quantile, over its definitions; counts may lack some rows."""
     (scores,) = score.scores(table(*counts))
     coins = np.exp(float(rate) * (scores - scores.max()))
     chances = coins / coins.sum() if mechanism is Exponential else first_heads(coins)
     _, low, high = score.ends(np.arange(len(scores)), len(counts))
-    rows = np.repeat(np.arange(len(counts)), counts)
+    rows = np.repeat(np.arange(len(counts)), counts if whole is None else whole)
     truths = {float(np.quantile(rows, float(score.level), method=name)) for name in DEFINITIONS}  # type: ignore[call-overload]
     return max(float(chances[(truth < low - 0.5) | (truth > high + 0.5)].sum()) for truth in truths)
 
@@ -164,6 +171,40 @@ def test_planted_intervals_with_half_the_margin_miss_too_often(mechanism: Mechan
     assert (
         max(misses(score, counts, mechanism, rate) for counts in product((0, 20, 21), repeat=4) if any(counts)) > MISS
     )
+
+
+@pytest.mark.parametrize("mechanism", [PermuteAndFlip, Exponential])
+@pytest.mark.parametrize("level", LEVELS)
+def test_intervals_of_counts_that_lack_rows_cover_the_quantile_of_all(level: Fraction, mechanism: Mechanism) -> None:
+    """Up to 24 rows are missing, all at one place or on two sides. Without the allowance for them, intervals miss."""
+    rate, lacking = Fraction(2), [(24, 0, 0, 0), (0, 24, 0, 0), (0, 0, 0, 24), (5, 0, 0, 19)]
+    narrow = IntervalScore(level, margin(level, 4, rate))
+    wide = allowing_for(narrow, 24)
+    assert isinstance(wide, IntervalScore)
+
+    def worst(score: IntervalScore) -> float:
+        return max(
+            misses(score, counts, mechanism, rate, np.add(counts, missing).tolist())
+            for counts in product((0, 20), repeat=4)
+            for missing in lacking
+        )
+
+    assert worst(wide) <= MISS < worst(narrow)
+
+
+def test_extremes_and_modes_need_no_allowance_and_all_rows_are_the_whole_range() -> None:
+    for name in ("median", "max with depth", "mode"):
+        assert allowing_for(AIMS[name], 100.0) == AIMS[name]
+    alone, third = IntervalScore(Fraction(9, 10), 7), IntervalScore(Fraction(1, 3), 4)
+    joint = allowing_for(JointScore((alone, third, third)), math.inf)
+    assert isinstance(joint, JointScore)
+    for part in (allowing_for(alone, math.inf), *joint.parts):
+        assert isinstance(part, IntervalScore)
+        scores = part.scores(table(*[10**8] * 4))[0]
+        assert (scores == 0).any()
+        _, low, high = part.ends(np.flatnonzero(scores == 0), 4)
+        assert (low == 0).all()
+        assert (high == 3).all()
 
 
 @pytest.mark.parametrize("planted", [False, True])

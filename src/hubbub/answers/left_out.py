@@ -72,14 +72,13 @@ class LeftOut:
     rows      how many rows of a unit count in each group at most; None: all
     total     how much of a sum one unit adds at most, if the query chose that; None: no such bound
     maximum   the public maximum of `rows`, if the query chose its bound itself (`rows: auto`)
-    joined    how many rows of a unit a table keeps at most before it is joined, if the query chose its bound itself
-    selected  whether quantiles, extremes or modes are among the answers: their intervals are about the rows that count
     counts    "rows", or "units" where each unit counts once in a group
     by        what the groups are: "" for the whole answer, a declared column; None: anything else
     filtered  whether conditions select some of the rows: the share is then that of the whole dataset
     clamped   the columns that are clamped
     share     the share of the rows (of a unit's groups where `counts` is "units") that is left out, if it is known
     evidence  where the shares come from
+    joined    how many rows of a unit some table keeps before it is joined, if nobody declared a bound
     """
 
     dataset: str
@@ -88,14 +87,13 @@ class LeftOut:
     rows: int | None = None
     total: float | None = None
     maximum: int | None = None
-    joined: int | None = None
-    selected: bool = False
     counts: Literal["rows", "units"] = "rows"
     by: str | None = None
     filtered: bool = False
     clamped: tuple[Clamp, ...] = ()
     share: Share | None = None
     evidence: Evidence | None = None
+    joined: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -104,15 +102,7 @@ class LeftOut:
 
     def sentence(self) -> str:
         """State everything in plain words."""
-        parts = [self._bounds(), self._share() if self.bounded else "", *map(self._clamp, self.clamped)]
-        if self.joined is not None:
-            parts.insert(
-                1,
-                f"Before the join, each {self.unit} keeps at most {_plural(self.joined, 'row')} of each table; "
-                "intervals do not allow for rows above that.",
-            )
-        if self.selected and self.bounded:
-            parts.append("Intervals of quantiles, MIN and MAX are about the rows that count.")
+        parts = [self._bounds(), self._share() if self.bounded else "", self._joined(), *map(self._clamp, self.clamped)]
         if self.unit is not None:
             parts.append(f"Rows where {self.unit} is NULL are in no answer.")
         if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):
@@ -199,6 +189,14 @@ class LeftOut:
         if proof.level is not None and self.counts == "rows":
             text += f" It is about units with up to {proof.level:,} rows; at most {proof.above:,} units have more."
         return text
+
+    def _joined(self) -> str:
+        if self.joined is None:
+            return ""
+        return (
+            f"Before the join, a table keeps at most {_plural(self.joined, 'row')} of each {self.unit}. "
+            "What that leaves out is not known, and no interval allows for it."
+        )
 
     def _clamp(self, clamp: Clamp) -> str:
         text = f"{clamp.column} is clamped to {clamp.low} to {clamp.high}"

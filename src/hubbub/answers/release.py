@@ -243,9 +243,10 @@ class Release:
         return to_html(self)
 
     def texts(self) -> list[tuple[str, ...]]:
-        """Return each cell as text, with its ± if it has one."""
+        """Return each cell as text, with its interval if it has one, even if that is open on both sides."""
+        noisy = [output.low is not None for output in self.outputs]
         return [
-            tuple(text(cell, ends) for cell, ends in zip(row, intervals, strict=True))
+            tuple(text(cell, ends, noisy=each) for cell, ends, each in zip(row, intervals, noisy, strict=True))
             for row, intervals in zip(self.rows, self.intervals, strict=True)
         ]
 
@@ -293,18 +294,20 @@ def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[flo
     return tuple(outputs), stored["ratio"], stored.get("model") or {}
 
 
-def text(cell: Cell, ends: Ends = (None, None)) -> str:
+def text(cell: Cell, ends: Ends = (None, None), *, noisy: bool = False) -> str:
     """Format one cell: with its ± if the interval is symmetric, else with the ends of the interval.
 
     >>> text(1234, (1228.0, 1240.0)), text(0.123456789, (0.1, 0.146)), text(3, (0.0, 33.0)), text(None)
     ('1,234 ±6', '0.123 ±0.023', '3 (0 to 33)', '–')
+    >>> text(3, (0.0, None)), text(3, noisy=True)
+    ('3 (0.0 to …)', '3 (… to …)')
     """
     low, high = ends
     if cell is None:
         return "–"
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         return str(cell)
-    if low is None and high is None:
+    if low is None and high is None and not noisy:
         return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.6g}"
     if low is None or high is None:
         return f"{_number(cell, 1.0)} ({_end(low)} to {_end(high)})"

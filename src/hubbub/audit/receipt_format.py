@@ -70,7 +70,6 @@ def _left_out(value: object, where: str) -> None:
             "rows": bound,
             "maximum": bound,
             "joined": bound,
-            "selected": _flag,
             "total": _real,
             "filtered": _flag,
             "clamped": _list(clamp),

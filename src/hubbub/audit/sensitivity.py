@@ -95,7 +95,8 @@ def _compare_groups(plan: Plan, one: Tables, two: Tables, *, nothing: bool, unit
     keys = [f"k{j}" for j in range(len(plan.groups[0].keys))]
 
     def names(table: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return list(zip(*(np.ma.getdata(table[key]).tolist() for key in keys), strict=True))
+        # with None for NULL, which is a group beside that of 0 or of an empty text
+        return list(zip(*(np.ma.asarray(table[key]).tolist() for key in keys), strict=True))
 
     every = {name for side in (one, two) for each in plan.statements for name in names(side[each.name])}
     cells = {name: i for i, name in enumerate(sorted(every, key=repr))}

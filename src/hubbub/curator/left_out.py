@@ -42,7 +42,7 @@ def describe(plan: Plan) -> LeftOut:
     once = bool(measures) and not plan.choices and all(isinstance(each, UnitCount) for each in measures)
     declared = all(isinstance(each, Cells) for each in plan.groups)
     if limits.auto and not (once and not plan.query.keys):
-        return replace(_found(plan, names, unit), clamped=clamped, selected=bool(plan.choices))
+        return replace(_found(plan, names, unit), clamped=clamped)
     return LeftOut(
         names,
         unit,
@@ -52,7 +52,6 @@ def describe(plan: Plan) -> LeftOut:
         by=_grouped_by(plan),
         filtered=_has_filter(plan.query.relation) or any(each.where is not None for each in plan.query.aggregates),
         clamped=clamped,
-        selected=bool(plan.choices),
     )
 
 
@@ -61,7 +60,7 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
     limits = plan.limits
     if limits is None:
         raise AssertionError("only bounds of units are found")
-    statement = LeftOut(names, unit, maximum=limits.rows, joined=_kept_before_joins(plan.query.relation))
+    statement = LeftOut(names, unit, maximum=limits.rows, joined=fanout.undeclared_cut(plan.query.relation))
     for place, chosen in sorted(plan.left_out.items(), key=lambda item: _ORDER.index(item[1].contribution)):
         share = Share(chosen.share, 0.0, chosen.largest_share)
         above = None if not chosen.above else limits.rows
@@ -73,29 +72,6 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
         measure = plan.measures[place].measure
         return replace(stated, total=chosen.bound * float(measure.step) if isinstance(measure, BoundedSum) else None)
     return statement
-
-
-def _kept_before_joins(rel: Rel) -> int | None:
-    """Return the most rows of a unit that a table keeps before a join that multiplies; None without such a join."""
-    bounded = fanout.bound_joins(rel, fanout.TruncationBounds(None, None, salt="", hashing="engine")).rel
-    return max(_truncations(bounded), default=None)
-
-
-def _truncations(rel: Rel) -> Iterator[int]:
-    match rel:
-        case Scan():
-            return
-        case Truncate():
-            yield rel.rows
-            yield from _truncations(rel.input)
-        case Filter() | Project() | PerUnit():
-            yield from _truncations(rel.input)
-        case Join():
-            yield from _truncations(rel.left)
-            yield from _truncations(rel.right)
-        case Union():
-            for each in rel.inputs:
-                yield from _truncations(each)
 
 
 def _one_row(rel: Rel) -> bool:

@@ -38,6 +38,9 @@ MAX_SECONDS = 30
 
 _FUNCTIONS = frozenset(name.lower() for name in CALLABLE)
 _KINDS = {"BOOLEAN": "boolean", "VARCHAR": "text", "DATE": "date", "FLOAT": "real", "DOUBLE": "real"}
+_INTEGERS = frozenset(
+    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+)
 _TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
     Kind.INTEGER: "BIGINT",
@@ -110,6 +113,7 @@ def public_query(question: Question, tables: Mapping[str, Table], *, most: int) 
         if function.name.lower() not in _FUNCTIONS:
             raise unsupported_function(source, function, f"`{function.name}`")
     written = _limited(_with_parameters(tree.copy(), question.values(), source), source, most)
+    _name_tables(written, used)
     sql = written.sql(dialect="duckdb", identify=True, comments=False)
     # the text that runs must read what was checked, whatever the generator wrote
     if _public_tables(parse(sql)[0], tables) != used:
@@ -133,6 +137,16 @@ def _public_tables(tree: exp.Expr, tables: Mapping[str, Table]) -> tuple[Table, 
             return ()
         used[candidates[0].name] = candidates[0]
     return tuple(used.values())
+
+
+def _name_tables(tree: exp.Expr, used: Sequence[Table]) -> None:
+    """Write each table as it is declared, or as its WITH clause names it: case counts in quoted names."""
+    for node in tree.find_all(exp.Table):
+        name = node.this
+        known = [cte.alias for cte in _ctes_in_scope(node)] + [table.name for table in used]
+        declared = next((each for each in known if matches(each, name)), None)
+        if declared is not None and declared != name.name:
+            node.set("this", exp.to_identifier(declared, quoted=True))
 
 
 def _ctes_in_scope(node: exp.Expr) -> Iterator[exp.CTE]:
@@ -207,12 +221,21 @@ def _types_query(sql: str) -> str:
 def _output(name: str, kind: str, arrays: Arrays) -> Output:
     """Convert one column; NULL, NaN and infinity become None."""
     array = arrays[name]
-    shown = _KINDS.get(kind) or (
-        "integer" if "INT" in kind else "timestamp" if "TIMESTAMP" in kind else "real" if "DECIMAL" in kind else "text"
-    )
+    shown = _kind(kind)
     mask = np.ma.getmaskarray(array).tolist()
     cells = [None if hidden else _cell(cell, shown) for cell, hidden in zip(_plain(array, shown), mask, strict=True)]
     return Output(name, shown, cells)
+
+
+def _kind(kind: str) -> str:
+    """Return the kind of a DuckDB type; intervals and nested types are shown as text."""
+    if kind in _INTEGERS:
+        return "integer"
+    if kind.endswith("]"):
+        return "text"
+    if kind.startswith("DECIMAL"):
+        return "real"
+    return "timestamp" if kind.startswith("TIMESTAMP") else _KINDS.get(kind, "text")
 
 
 def _plain(array: NDArray[Any], kind: str) -> list[object]:

@@ -18,9 +18,9 @@ from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order_statistics import Choice
 from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width
-from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
+from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall, facts
 from hubbub.sql.functions import result_range
-from hubbub.sql.left_out_margin import margins, missing
+from hubbub.sql.left_out_margin import finds_values, margins, missing
 from hubbub.sql.noise import CellSelections, half_width
 from hubbub.sql.plan import Plan
 from hubbub.sql.shown_counts import lower_end
@@ -64,9 +64,9 @@ def estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool)
         half = np.full_like(inputs[0], linear_half_width(formula, plan.measures[places[0]]))
     else:
         half = deviations_at_level(plan.noise) * spread(core, steady, deviations)
-    least = -np.inf if formula.low is None else formula.low
-    most = np.inf if formula.high is None else formula.high
-    first, last = (least, most) if formula.core_range is None else formula.core_range
+    found = finds_values(plan, formula)
+    least, most = formula.range(found=found)
+    first, last = formula.range_of_core(found=found)
     with np.errstate(all="ignore"):
         low, high = ends(core(steady), half, first, last)
         down, up = margins(plan, formula, core, steady)
@@ -137,24 +137,33 @@ def _value(formula: Formula, inputs: Sequence[Floats], *, raw: bool) -> Floats:
     return np.rint(value) if formula.integer else value
 
 
-def choice(selections: CellSelections, outcomes: Integers) -> dict[str, ColumnEstimate]:
+def choice(plan: Plan, selections: CellSelections, outcomes: Integers) -> dict[str, ColumnEstimate]:
     """Return the selected candidates by name, with their intervals."""
     score, names = selections.score, selections.choice.names
     parts = score.parts if isinstance(score, JointScore) else (score,)
+    found = selections.choice.candidates.expr in plan.clipped
     return {
-        name: _selected(selections.choice, part, outcomes[:, i])
+        name: _selected(selections.choice, part, outcomes[:, i], found=found)
         for i, (name, part) in enumerate(zip(names, parts, strict=True))
     }
 
 
-def _selected(choice: Choice, score: ScoreFunction, outcomes: Integers) -> ColumnEstimate:
+def _selected(choice: Choice, score: ScoreFunction, outcomes: Integers, *, found: bool) -> ColumnEstimate:
     candidates, aggregate = choice.candidates, choice.aggregate
     value = candidates.shown()[outcomes % candidates.count]
     ends = aggregate.interval(score, candidates, outcomes)
     if ends is None:
         nothing = np.full(len(value), np.nan)
         return ColumnEstimate(value, nothing, nothing, candidates.expr.kind)
-    return ColumnEstimate(value, *ends)
+    return ColumnEstimate(value, *(_open(*ends, facts(candidates.expr).bounds) if found else ends))
+
+
+def _open(low: Floats, high: Floats, bounds: Bounds | None) -> tuple[Floats, Floats]:
+    """Open intervals that end where values are clamped to a magnitude that the query found: values may lie beyond."""
+    if bounds is None:
+        return low, high
+    reach = float(max(abs(bounds.low), abs(bounds.high)))
+    return np.where(low <= -reach, -np.inf, low), np.where(high >= reach, np.inf, high)
 
 
 def expression(
@@ -219,9 +228,10 @@ def _possible(plan: Plan, expr: Expr) -> tuple[float, float]:
         if not isinstance(part, Col) or part.name not in plan.formulas:
             return part
         formula = plan.formulas[part.name]
-        low = -_LARGEST if formula.low is None else Fraction(formula.low)
-        high = _LARGEST if formula.high is None else Fraction(formula.high)
-        return replace(part, facts=Facts(Bounds(low, high)))
+        low, high = formula.range(found=finds_values(plan, formula))
+        least = -_LARGEST if np.isinf(low) else Fraction(low)
+        most = _LARGEST if np.isinf(high) else Fraction(high)
+        return replace(part, facts=Facts(Bounds(least, most)))
 
     within = result_range(ranged(expr))
     return -np.inf if within.low is None else float(within.low), np.inf if within.high is None else float(within.high)

@@ -9,7 +9,7 @@ so the other side needs no truncation.
 Tested in tests/sql/test_truncation.py.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -123,6 +123,26 @@ def bound_joins(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
     """
     part = _bounded(rel, bounds)
     return part if part.rel is rel else _bounded(_pushed(rel, []), bounds)
+
+
+def undeclared_cut(rel: Rel) -> int | None:
+    """Return how many rows of a unit a join keeps of a table without a declared bound; None if it cuts none."""
+    return min(_cuts(bound_joins(rel, TruncationBounds(None, None, "", "engine")).rel), default=None)
+
+
+def _cuts(rel: Rel) -> Iterator[int]:
+    match rel:
+        case Truncate():
+            if contribution(rel.input).auto:
+                yield rel.rows
+        case Union():
+            for each in rel.inputs:
+                yield from _cuts(each)
+        case Join():
+            yield from _cuts(rel.left)
+            yield from _cuts(rel.right)
+        case Filter() | Project() | PerUnit():
+            yield from _cuts(rel.input)
 
 
 def _bounded(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:

@@ -183,7 +183,7 @@ def present(
     sums = [each.astype(np.float64) for each in noisy]
     estimates = {name: estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
     for selections, outcomes in zip(plan.choices, selected, strict=True):
-        estimates |= choice(selections, outcomes)
+        estimates |= choice(plan, selections, outcomes)
     shown = _arrange(plan, keys, estimates, sums)
     columns: list[ColumnEstimate] = []
     for _, expr in plan.query.select:

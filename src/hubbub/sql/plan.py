@@ -16,6 +16,7 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import bounding, fanout, partition_selection, row_cost, topk
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
+from hubbub.sql.aggregates.missing_rows import allowing_for
 from hubbub.sql.allocation import (
     LEVEL,
     Allocation,
@@ -202,13 +203,18 @@ def settle(plan: Plan, chosen: Sequence[ChosenBound]) -> Plan:
     allocation = Allocation(dict(plan.formulas), plan.measures, plan.choices, plan.histograms, 0.0, plan.keys)
     bounds = [each.bound for each in chosen]
     best = at_bounds(inputs.workload, allocation, plan.levels, bounds)
-    pairs = zip(plan.levels, chosen, strict=True)
+    left_out = {target: bound for level, bound in zip(plan.levels, chosen, strict=True) for target in level.targets}
+    # intervals of measures are widened later, those of selections are part of what is selected
+    choices = tuple(
+        replace(each, score=allowing_for(each.score, left_out[place].most))
+        for place, each in enumerate(best.choices, len(best.measures))
+    )
     return replace(
         plan,
         statements=statements_at(inputs.relation, plan.groups, best, plan.levels, bounds, inputs.options),
         measures=best.measures,
-        choices=best.choices,
-        left_out={target: bound for level, bound in pairs for target in level.targets},
+        choices=choices,
+        left_out=left_out,
         levels=(),
         inputs=None,
     )

@@ -51,7 +51,7 @@ class ValueBounds:
         return {expr: _ends(expr, each.bound) for expr, each in zip(self.arguments, chosen, strict=True)}
 
     def clipped(self, chosen: Sequence[ChosenBound]) -> dict[Expr, float]:
-        """Return what the bounds may cut off the sum of each argument, as allowed for in intervals."""
+        """Return what the bounds may cut off one row of each unit, all together, as allowed for in intervals."""
         bounds = self.bounds(chosen)
         amounts = {expr: each.most * float(_UNIT) for expr, each in zip(self.arguments, chosen, strict=True)}
         return {bounded_argument(expr, bounds): amount for expr, amount in amounts.items()}

@@ -43,6 +43,7 @@ class Formula:
     core      a smooth estimate that `image` maps to the result; its interval is computed, then mapped
     image     maps the ends of the core's interval to those of the result
     core_range  the range of the core, if it has one
+    always    whether the ranges hold for all values, and not only for those within bounds
     """
 
     measures: tuple[Measure, ...]
@@ -58,6 +59,24 @@ class Formula:
     core: Value | None = None
     image: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
     core_range: tuple[float, float] | None = None
+    always: bool = False
+
+    def range(self, *, found: bool) -> tuple[float, float]:
+        """Return the range of the result; where bounds of values were `found`, values beyond them may leave it."""
+        least = -np.inf if self.low is None else self.low
+        most = np.inf if self.high is None else self.high
+        return (least, most) if self.always or not found else _signs(least, most)
+
+    def range_of_core(self, *, found: bool) -> tuple[float, float]:
+        """Return the same for the core, or for the result if it is the core."""
+        if self.core_range is None:
+            return self.range(found=found)
+        return self.core_range if self.always or not found else _signs(*self.core_range)
+
+
+def _signs(least: float, most: float) -> tuple[float, float]:
+    """Keep of a range only the sign, which follows from declarations."""
+    return 0.0 if least >= 0 else -np.inf, 0.0 if most <= 0 else np.inf
 
 
 @dataclass(frozen=True, slots=True)

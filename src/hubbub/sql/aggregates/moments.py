@@ -54,6 +54,7 @@ class Shape:
     image: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
     core_range: tuple[float, float] | None = None
     squares: tuple[bool, bool] = (True, True)  #: whether the variances of x and of y are needed
+    always: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Correlation(FormulaAggregate):
             return quotient
 
         sure = (lambda moments: moments.xx, lambda moments: moments.yy)
-        shape = Shape(r, -1.0, 1.0, 1.0, sure)
+        shape = Shape(r, -1.0, 1.0, 1.0, sure, always=True)
         if self.squared:
             shape = Shape(
                 lambda moments: np.square(np.clip(r(moments), -1.0, 1.0)),
@@ -136,6 +137,7 @@ class Correlation(FormulaAggregate):
                 core=r,
                 image=_squared,
                 core_range=(-1.0, 1.0),
+                always=True,
             )
         return _formula(aggregate, resolution, y, x, shape)
 
@@ -233,6 +235,7 @@ def _formula(aggregate: Aggregate, resolution: Resolution, y: Expr, x: Expr, sha
         core=None if shape.core is None else of(shape.core),
         image=shape.image,
         core_range=shape.core_range,
+        always=shape.always,
     )
 
 

@@ -126,7 +126,7 @@ class IntervalScore:
         losses[:, count : 2 * count] = np.maximum(losses[:, count : 2 * count], missing_high[..., np.newaxis])
         losses[:, 2 * count : 3 * count] = np.maximum(losses[:, 2 * count : 3 * count], missing_low[..., np.newaxis])
         scores = np.minimum(-losses, quantile.scores(counts)[:, np.newaxis])
-        return scores.reshape(len(counts), -1)
+        return scores.reshape(len(counts), self.outcomes(size))
 
     def ends(self, outcomes: Counts, candidates: int) -> tuple[Counts, Counts, Counts]:
         """Return the candidate of each outcome, and the first and last candidate of its interval."""
