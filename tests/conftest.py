@@ -5,54 +5,21 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import mpmath
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.fixtures import spark
+from tests.fixtures import slow_tests, spark
 from tests.fixtures.postgres_server import postgres_dsn, postgres_server
 from tests.fixtures.seeded_source import SeededSource
 
 __all__ = ["postgres_dsn", "postgres_server"]
 
+_HERE = Path(__file__).parent
+
 #: Marks that a test gets by a fixture that it uses; those of tests/campaigns are marked by their folder.
 _MARKS = {"postgres_server": "postgres", "spark_address": "spark", "browser": "browser"}
-
-#: Files whose tests kill processes, fit models or draw millions of samples: `make quick` leaves them out.
-_SLOW = {
-    "test_acs.py",
-    "test_alike.py",
-    "test_auto_bounds.py",
-    "test_black_box.py",
-    "test_choice.py",
-    "test_contract.py",
-    "test_crash.py",
-    "test_decimals.py",
-    "test_draws.py",
-    "test_errors.py",
-    "test_experiments.py",
-    "test_functions.py",
-    "test_health.py",
-    "test_intervals.py",
-    "test_key_weights.py",
-    "test_learning.py",
-    "test_middleware.py",
-    "test_nightly.py",
-    "test_null_groups.py",
-    "test_operations.py",
-    "test_page.py",
-    "test_private_files.py",
-    "test_progress.py",
-    "test_replay.py",
-    "test_rows.py",
-    "test_sample_and_aggregate.py",
-    "test_sandbox.py",
-    "test_studies.py",
-    "test_synthetic.py",
-    "test_synthetic_served.py",
-    "test_truncation.py",
-    "test_value_bounds.py",
-}
 
 # anchors of ledgers in temporary folders: away from the user's own, and gone afterwards
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
@@ -66,9 +33,9 @@ settings.register_profile("hubbub", deadline=None, suppress_health_check=[Health
 settings.load_profile("hubbub")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs of the machine, so that `make quick` can leave it out; run campaigns first.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark each test by what it needs of the machine before `-m` selects, and run campaigns first.
 
     A campaign takes long: as the last test it would keep one worker busy while the others wait.
     """
@@ -80,8 +47,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("postgres")
         if {"campaigns", "contract"} & set(item.path.parts):
             item.add_marker("campaign")
-        if item.path.name in _SLOW:
+        below = item.path.relative_to(_HERE) if item.path.is_relative_to(_HERE) else Path()
+        if below.as_posix() in slow_tests.FILES or (below.parts[:1] and below.parts[0] in slow_tests.FOLDERS):
             item.add_marker("slow")
+    yield
     items.sort(key=lambda item: item.get_closest_marker("campaign") is None)
 
 
