@@ -1,0 +1,33 @@
+"""The folder in which the commands of the checklist run: hubbub.yaml, the bundled health data and small tables."""
+
+import csv
+import itertools
+import shutil
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _bits(folder: Path) -> None:
+    """Write 1,000 people with three bits each, all eight kinds alike, over 50 or not, and a smoker or not."""
+    kinds = list(itertools.product((0, 1), repeat=3))
+    _write(folder / "bits.csv", ("person", "a", "b", "c"), ((i, *kinds[i % 8]) for i in range(1000)))
+
+
+def make_folder(folder: Path) -> Path:
+    """Write what the commands need into an empty folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in DATA.iterdir():
+        shutil.copy(path, folder)
+    (folder / "health.csv").write_bytes((resources.files("hubbub") / "demo" / "health.csv").read_bytes())
+    _bits(folder)
+    return folder
