@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from hubbub.server.pages import ask, curate, dataset, explain, home, lab, releases, sign_in
+from hubbub.server.pages import ask, curate, dataset, explain, home, lab, releases, screens, sign_in
 from hubbub.server.pages.frame import HERE, Frame, Visit
 from hubbub.server.problems import not_found
 from hubbub.server.service import Service
@@ -50,6 +50,7 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/explain/lab/{number}/state", lab.state),
         page("/explain/lab/{number}/cancel", lab.cancel, method="POST"),
         page("/explain/lab/{number}", lab.run),
+        page("/explain/{name}", screens.show),
         Mount("/static", _Assets(directory=HERE / "static")),
     ]
 

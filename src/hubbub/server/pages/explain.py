@@ -7,10 +7,10 @@ from typing import Any
 from starlette.responses import Response
 
 from hubbub.answers.budget import CapState
+from hubbub.attacks.screens import SCREENS
 from hubbub.core import numbers
 from hubbub.core.numbers import brief, round_up
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.semantics.examples import TITLES, Story, tell_story
 from hubbub.semantics.explanation import FAMILY_MAX, Explanation
 from hubbub.semantics.odds import PRESETS, but_for, factor, guess, percent, times
 from hubbub.semantics.reference_points import REFERENCE_POINTS
@@ -72,8 +72,7 @@ def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
         drawn=drawing(plots.tradeoff(curves)),
         presets=[{"epsilon": brief(each), "factor": times(factor(each))} for each in PRESETS],
         familiar=REFERENCE_POINTS,
-        stories=TITLES,
-        story=_story(query.get("example", "")),
+        screens=SCREENS.values(),
         guarantees=promised,
         verified=verified,
     )
@@ -89,10 +88,6 @@ def _whole(text: str, what: str, most: int) -> int | None:
             "HB103", f"{what} must be a whole number from 1 to {most}.", "Enter a number such as 4 or 5000."
         )
     return int(text)
-
-
-def _story(name: str) -> Story | None:
-    return tell_story(name) if name in TITLES else None
 
 
 def _curves(
