@@ -38,8 +38,8 @@ def separation(*, epsilon: Fraction, n: str) -> Reading:
             *table.sentences(epsilon=epsilon),
             "The table shows statistical differences for d bits and n people: 0 reveals nothing, 1 everything."
             " Non-interactive: randomized response (resp.), its best form (subset), a noisy histogram (hist.); upper"
-            " bounds for 2/3 of all parities: ours (bound), that of 2006 corrected (2006) and as printed (print). Interactive:"
-            " one private answer (query).",
+            " bounds for 2/3 of all parities: ours (bound), that of 2006 corrected (2006) and as printed (print)."
+            " Interactive: one private answer (query).",
         ),
         _HEADINGS,
         tuple(tuple(_brief(getattr(result, field)) for field in _FIELDS) for result in results),

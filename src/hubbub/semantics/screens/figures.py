@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _WIDE, _DEEP = 60, 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -96,7 +97,7 @@ def _filled(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         return []
     span = (points[-1][0] - points[0][0]) or 1.0
     filled = [points[0]]
-    for (x, y), (to_x, to_y) in zip(points, points[1:], strict=False):
+    for (x, y), (to_x, to_y) in pairwise(points):
         steps = max(1, round(_WIDE * abs(to_x - x) / span))
         filled += [(x + (to_x - x) * k / steps, y + (to_y - y) * k / steps) for k in range(1, steps + 1)]
     return filled

@@ -33,7 +33,8 @@ def _legend(names: list[str]) -> str:
     for number, name in enumerate(names):
         y = _TOP + _DEEP + 2 * _LINE + _LINE * number
         lines.append(
-            f'<rect class="tone-{number % 6}" x="{_LEFT}%" y="{y}" width="18" height="10" rx="2" fill="{_tone(number)}"/>'
+            f'<rect class="tone-{number % 6}" x="{_LEFT}%" y="{y}" width="18" height="10" rx="2"'
+            f' fill="{_tone(number)}"/>'
             f'<svg x="{_LEFT}%" y="{y}" overflow="visible"><text x="26" y="10">{html.escape(name)}</text></svg>'
         )
     return "".join(lines)
