@@ -70,6 +70,7 @@ EXAMPLES: dict[str, str] = {
     "synthetic": "CALL synthetic(table => 'people', columns => ['sick', 'z'], pairs => 1, rounds => 1)",
     "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
     "profile": "CALL profile(table => 'visits', max_rows => 50)",
+    "choose": "CALL choose(candidates => 'people.region', score => 'SELECT COUNT(*) FROM people WHERE region = $1')",
     "stream": "CALL stream(kind => 'density', name => 'seen', table => 'visits', universe => [0, 149])",
 }
 

@@ -226,6 +226,18 @@ CASES = (
     # of two units with at most six rows only one fills its bucket: four rows, and six of the eight of the next one
     Case("profile", {"columns": ["x", "k"]}, "x k", begin=HOLDERS, few={REPLACE: {4: 0.87}}),
     Case("profile", {"columns": ["k"], "max_rows": 9}, "k", units=True, begin=LISTED, few={REPLACE: {3: 0.87}}),
+    *(
+        Case(
+            "choose",
+            {"table": None, "candidates": ["a", "b", "c"], "score": score, "method": method},
+            used,
+            begin=begin,
+        )
+        for score, method, used, begin in (
+            ("SELECT COUNT(*) FROM t WHERE k = $1", "permute_and_flip", "k", (((), (("a",),), (("b",),)),)),
+            ("SELECT SUM(i - 1) FROM t WHERE k = $1", "noisy_max", "k i", (((), (("a", 3),), (("a", 0),)),)),
+        )
+    ),
     Case("min_cut", WEIGHED, "a b v", LINKS, begin=((RING, ((5, 0, 1.0), (5, 1, 1.0)), ((0, 1, 0.0),)),)),
     Case(
         "spanning_tree",

@@ -35,6 +35,7 @@ ANALYSES: Mapping[str, Analysis] = {
     "kmeans": Analysis("programs.kmeans", model="KMeans"),
     "linear_regression": Analysis("programs.regression", model="LinearRegression"),
     "logistic_regression": Analysis("programs.regression", model="LogisticRegression"),
+    "median": Analysis("programs.median"),
     "moments": Analysis("programs.moments", model="Covariance"),
     "pca": Analysis("programs.moments", model="PCA"),
     "geography": Analysis("tables.geography", model="Geography"),
@@ -49,6 +50,7 @@ ANALYSES: Mapping[str, Analysis] = {
     "degree_histogram": Analysis("graphs.answers"),
     "triangle_count": Analysis("graphs.answers"),
     "profile": Analysis("profile", model="Profile"),
+    "choose": Analysis("choice"),
     "stream": Analysis("streams.purchase"),
 }
 

@@ -249,6 +249,18 @@ class Analyses(Generic[R]):
         }
         return self.call("profile", arguments, **options)
 
+    def choose(
+        self,
+        candidates: Sequence[object] | str,
+        score: str,
+        *,
+        method: str | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Choose the candidate with the largest score: SQL for one COUNT or SUM, in which $1 is the candidate."""
+        listed = candidates if isinstance(candidates, str) else [_constant(each) for each in candidates]
+        return self.call("choose", {"candidates": listed, "score": score, "method": method}, **options)
+
     def stream(
         self,
         table: str,
@@ -428,3 +440,8 @@ class Estimates(Analyses[R]):
 
     def _run_call(self, text: str, key: str | None, options: Options) -> R:  # noqa: ARG002 - an estimate has no key
         return self._estimate(text, **options)
+
+
+def _constant(candidate: object) -> object:
+    """Write a candidate with several values as a list."""
+    return list(candidate) if isinstance(candidate, tuple) else candidate

@@ -1,4 +1,4 @@
-"""Calls of analyses that are refused: HB540 to HB548, HB576 and HB580 to HB598."""
+"""Calls of analyses that are refused: HB540 to HB548, HB576, HB580 to HB598 and HB670 to HB676."""
 
 from tests.project.error_examples.world import Example, python, sql
 
@@ -48,4 +48,6 @@ h.release(
     epsilon="0.1",
     check=Universe({"cost": [0.0, 100.0]}, 3),
 )"""),
+    "HB670": sql("CALL choose(candidates => [18, 65], score => 'SELECT AVG(cost) FROM visits WHERE age = $1')"),
+    "HB671": sql("CALL choose(candidates => ['North'], score => 'SELECT COUNT(*) FROM visits WHERE region = $1')"),
 }
