@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
+from hubbub.answers.sampling import SamplingErrors
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
 from hubbub.errors import ParameterError
@@ -42,20 +43,26 @@ _PANDAS = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of a release with the ends of its 95% intervals; group keys are exact and have none."""
+    """One column of a release with the ends of its 95% intervals; group keys are exact and have none.
+
+    sampling  the sampling error of each value, where what was released determines or bounds it
+    joint     the ends of intervals that hold for all cells of the answer at once with 95%, if they are wider
+    """
 
     name: str
     kind: str
     values: Sequence[Cell]
     low: Sequence[float | None] | None = None
     high: Sequence[float | None] | None = None
+    sampling: SamplingErrors | None = None
+    joint: tuple[Sequence[float | None], Sequence[float | None]] | None = None
 
 
 @dataclass(frozen=True)
 class Release:
     """The answer to a query, with its error, its privacy cost and its receipt.
 
-    ratio     for each row, the ratio of the privacy noise to the sampling error of a count of that size
+    ratio     for each row, the largest ratio of the privacy noise to the sampling error among its columns
     left      the largest ε that the analyst can still spend on one query
     replayed  whether this is a free repetition of an earlier answer to the same query on the same data
     model     the model that an analysis publishes in addition to its columns, as JSON values (see `hubbub.model`)
@@ -277,9 +284,20 @@ def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model:
             "low": None if output.low is None else list(output.low),
             "high": None if output.high is None else list(output.high),
         }
+        | _optional_parts(output)
         for output in outputs
     ]
     return {"columns": columns, "ratio": list(ratio)} | ({"model": dict(model)} if model else {})
+
+
+def _optional_parts(output: Output) -> dict[str, Any]:
+    """Return the parts of a column that some answers do not have."""
+    parts: dict[str, Any] = {}
+    if output.sampling is not None:
+        parts["sampling"] = {"values": list(output.sampling.values), "at_most": output.sampling.at_most}
+    if output.joint is not None:
+        parts["joint"] = {"low": list(output.joint[0]), "high": list(output.joint[1])}
+    return parts
 
 
 def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
@@ -289,7 +307,18 @@ def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[flo
         values, parse = column["values"], _DATED.get(column["kind"])
         if parse is not None:
             values = [None if value is None else parse(value) for value in values]
-        outputs.append(Output(column["name"], column["kind"], values, column["low"], column["high"]))
+        sampling, joint = column.get("sampling"), column.get("joint")
+        outputs.append(
+            Output(
+                column["name"],
+                column["kind"],
+                values,
+                column["low"],
+                column["high"],
+                None if sampling is None else SamplingErrors(sampling["values"], sampling["at_most"]),
+                None if joint is None else (joint["low"], joint["high"]),
+            )
+        )
     return tuple(outputs), stored["ratio"], stored.get("model") or {}
 
 

@@ -48,10 +48,12 @@ def check_answer(value: object) -> None:
     assert isinstance(value, dict)  # noqa: S101 - for the type checker
     rows = len(value["ratio"])
     for column in value["columns"]:
-        for part in ("values", "low", "high"):
-            if column[part] is not None and len(column[part]) != rows:
-                _refuse(f"answer.columns.{part}", "has a different length than the answer.")
-        for low, high in zip(column["low"] or (), column["high"] or (), strict=False):
+        joint, sampling = column.get("joint", {"low": [], "high": []}), column.get("sampling")
+        lists = [column["values"], column["low"], column["high"], *(joint.values() if "joint" in column else ())]
+        if any(each is not None and len(each) != rows for each in [*lists, (sampling or {}).get("values")]):
+            _refuse("answer.columns", "has a part of a different length than the answer.")
+        ends = [(column["low"] or (), column["high"] or ()), (joint["low"], joint["high"])]
+        for low, high in (pair for lows, highs in ends for pair in zip(lows, highs, strict=False)):
             if low is not None and high is not None and not low <= high:
                 _refuse("answer.columns", "has an interval whose lower end exceeds its upper end.")
 
@@ -209,6 +211,12 @@ def _noise(value: object, where: str) -> None:
     _event(value, where)
 
 
+def _laplace(value: object, where: str) -> None:
+    if not isinstance(value, dict) or value.get("mechanism") != "laplace":
+        _refuse(where, "is not Laplace noise.")
+    _event(value, where)
+
+
 def _part(value: object, where: str) -> None:
     if not isinstance(value, list) or len(value) != 2:
         _refuse(where, "is not an event with its count.")
@@ -244,7 +252,11 @@ def _column(value: object, where: str) -> None:
             "values": _list(_anything),
             "low": _optional(_list(_optional(_real))),
             "high": _optional(_list(_optional(_real))),
-        }
+        },
+        optional={
+            "sampling": _record({"values": _list(_optional(_real)), "at_most": _flag}),
+            "joint": _record({"low": _list(_optional(_real)), "high": _list(_optional(_real))}),
+        },
     )(value, where)
     assert isinstance(value, dict)  # noqa: S101 - for the type checker
     _list(_optional(_CELLS[value["kind"]]))(value["values"], f"{where}.values")
@@ -284,6 +296,8 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
         "weight": _integer(1),
         "threshold": _integer(1),
     },
+    "smooth": {"power": _integer(1, 64), "slide": _fraction(), "dilation": _fraction()},
+    "proposal": {"test": _laplace, "answer": _laplace, "margin": _integer(1)},
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {
     "levels": {"noise": _noise},

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,12 +264,15 @@ def typical(formula: Formula) -> list[Floats]:
     return [np.array([value]) for value in formula.typical]
 
 
-def deviations_at_level(kind: Noise) -> float:
+def deviations_at_level(kind: Noise, level: Fraction = LEVEL) -> float:
     """Return the half width of an interval in standard deviations: exact for Gaussian and for single Laplace noise.
 
     A sum of independent Laplace noises is closer to a Gaussian, so its half width is at most that of a single one.
     """
-    return log(20.0) / sqrt(2.0) if kind == "laplace" else 1.959964
+    if level == LEVEL:
+        return log(20.0) / sqrt(2.0) if kind == "laplace" else 1.959964
+    miss = float(1 - level)
+    return -log(miss) / sqrt(2.0) if kind == "laplace" else -NormalDist().inv_cdf(miss / 2)
 
 
 def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]:
@@ -293,7 +297,7 @@ def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]
     return tuple(out)
 
 
-def linear_half_width(formula: Formula, noised: NoisyMeasure) -> float:
+def linear_half_width(formula: Formula, noised: NoisyMeasure, level: Fraction = LEVEL) -> float:
     """Return the exact ± of a result that is one measure times a constant."""
     one = float((formula.value([np.array([1.0])]) - formula.value([np.array([0.0])]))[0])
-    return abs(one) * half_width(noised.mechanism, LEVEL)
+    return abs(one) * half_width(noised.mechanism, level)

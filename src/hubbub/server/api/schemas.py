@@ -209,6 +209,20 @@ class ExplanationForm(BaseModel):
     split: list[ExpectedForm]
 
 
+class SamplingForm(BaseModel):
+    """The sampling error of each value of a column at 95%, or an upper bound of it."""
+
+    values: list[float | None]
+    at_most: bool
+
+
+class JointForm(BaseModel):
+    """The bounds of intervals that hold for all cells of the answer at once, at 95%."""
+
+    low: list[float | None]
+    high: list[float | None]
+
+
 class ColumnForm(BaseModel):
     """One column of an answer, with the bounds of its 95% confidence intervals."""
 
@@ -217,6 +231,8 @@ class ColumnForm(BaseModel):
     values: list[Any]
     low: list[float | None] | None
     high: list[float | None] | None
+    sampling: SamplingForm | None = None
+    joint: JointForm | None = None
 
 
 class AnswerForm(BaseModel):

@@ -27,6 +27,7 @@ from starlette.routing import Route
 
 from hubbub.answers.bars import bars
 from hubbub.answers.release import Release
+from hubbub.answers.sampling import noise_sentences
 from hubbub.core.numbers import brief, round_down
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server.accounts import Principal
@@ -247,18 +248,8 @@ def paid(release: Release) -> str:
 
 
 def noise(release: Release) -> str:
-    """Compare the noise with the sampling error."""
-    ratios = [ratio for ratio in release.ratio if ratio is not None]
-    if not ratios:
-        return "no count to compare it with"
-    largest = max(ratios)
-    if 0.75 < largest < 1.5:
-        return "about as large as the sampling error of a count of this size"
-    if largest <= 1:
-        return f"at most {largest:.2g} times the sampling error of a count of this size"
-    return (
-        f"up to {largest:.2g} times the sampling error of a count of this size; small groups are unreliable at this ε"
-    )
+    """Compare the noise of each column with its sampling error."""
+    return ". ".join(noise_sentences(release)) or "its sampling error does not follow from what was released"
 
 
 def drawing(svg: str) -> Markup:
