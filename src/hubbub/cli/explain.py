@@ -20,6 +20,7 @@ from hubbub.semantics.history import QueryHistory, query_history
 from hubbub.semantics.reference_points import REFERENCE_POINTS
 from hubbub.semantics.screens import figures, svg
 from hubbub.semantics.screens.base import Reading, Screen
+from hubbub.semantics.screens.ledger_game import ledger_game
 
 _DESCRIPTION = """\
 Explain what ε means for one person, what has been released so far, or one fact about privacy as a
@@ -33,6 +34,8 @@ examples:
   hubbub explain smoking --epsilon 2 --set rate=20 --plot smoking.svg
   hubbub explain --dataset visits               all queries so far on visits, from the ledger
   hubbub explain --dataset visits --analyst ana (or --group interns)
+  hubbub explain game --set mechanism=laplace --set prior=00=1,10=1,11=2 --set known='1*,00' --set secret=11
+  hubbub explain game --dataset visits          the game against all queries so far
 
 screens (hubbub explain NAME):
 """
@@ -64,17 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run the command."""
-    if args.name is not None and args.dataset is None and not (args.analyst or args.group):
+    if args.name == "game" or (args.name is not None and args.dataset is None):
         _screen(SCREENS[args.name], args, console)
         return 0
     topics = [name for name in ("name", "epsilon", "dataset") if getattr(args, name) is not None]
     if len(topics) != 1 or args.set or args.plot or ((args.analyst or args.group) and topics != ["dataset"]):
-        raise ParameterError(
-            "HB174",
-            "It is not clear what to explain.",
-            "Pass --epsilon ε, or the name of a screen (hubbub explain --help lists them) with its parameters, or"
-            " --dataset NAME, optionally with --analyst or --group.",
-        )
+        raise _unclear()
     if topics == ["epsilon"]:
         belief = numbers.exact(args.belief, "the belief") / 100
         delta = "0" if args.delta is None else args.delta
@@ -86,13 +84,24 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _unclear() -> ParameterError:
+    return ParameterError(
+        "HB174",
+        "It is not clear what to explain.",
+        "Pass --epsilon ε, or the name of a screen (hubbub explain --help lists them) with its parameters, or"
+        " --dataset NAME, optionally with --analyst or --group.",
+    )
+
+
 def _print_json(form: dict[str, object]) -> None:
     print(json.dumps(form, ensure_ascii=False))  # noqa: T201
 
 
 def _screen(screen: Screen, args: argparse.Namespace, console: Console) -> None:
     given = _parameters(args)
-    reading = screen.read(given)
+    if (args.analyst or args.group) and args.dataset is None:
+        raise _unclear()
+    reading = screen.read(given) if args.dataset is None else ledger_game(given, _history(args))
     if args.plot:
         _plot(reading, args.plot)
     if args.json:

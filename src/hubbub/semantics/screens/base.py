@@ -123,10 +123,11 @@ class Screen:
                 )
         return known | {name: text for name, text in given.items() if text.strip()}
 
-    def read(self, given: Mapping[str, str]) -> Reading:
-        """Compute the reading for these values of the controls."""
+    def read(self, given: Mapping[str, str], fixed: Mapping[str, Fraction | str] | None = None) -> Reading:
+        """Compute the reading for these values of the controls; `fixed` ones are not read from text."""
         values = self.values(given)
-        return self.compute(**{control.name: control.read(values[control.name]) for control in self.controls})
+        parsed = {control.name: control.read(values[control.name]) for control in self.controls}
+        return self.compute(**parsed | dict(fixed or {}))
 
     def to_json(self, given: Mapping[str, str], reading: Reading) -> dict[str, object]:
         """Return a reading as JSON values."""

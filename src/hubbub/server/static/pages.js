@@ -191,7 +191,12 @@ function screens() {
       if (!Number.isNaN(number)) range.value = String(nearest);
     });
   }
-  form.addEventListener("input", later);
+  form.addEventListener("input", (event) => {
+    // another number of people or values needs another table
+    const whole = event.target.dataset.field || event.target.name;
+    if (form.elements.table && (whole === "people" || whole === "values")) form.requestSubmit();
+    else later();
+  });
 }
 
 ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); });
