@@ -1,7 +1,6 @@
 """Which tests show which construct of the papers: those with the mark `row(N)` that are not skipped.
 
-Marks are read from the source, which takes
-a second; collecting all tests would take a minute.
+Marks are read from the source, which takes a second; collecting all tests would take a minute.
 """
 
 import ast

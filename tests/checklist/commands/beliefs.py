@@ -31,7 +31,7 @@ RECORDS = (
     Row(
         number=16,
         places=(Place("2014", "3.1", "Lemma 3.3(2)"), Place("2014", "A.1", "part 2")),
-        says="(ε, δ)-close distributions are pointwise within e^(2ε), but for exceptions whose mass is proportional to δ.",
+        says="(ε, δ)-close distributions are pointwise within e^(2ε), except on a mass proportional to δ.",
     ),
     Row(
         number=17,

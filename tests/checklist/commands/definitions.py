@@ -21,7 +21,7 @@ RECORDS = (
     Row(
         number=3,
         places=(Place("2006", "2", "Definition 1, transcripts"),),
-        says="The guarantee holds for the whole transcript, whichever queries an analyst chooses after earlier answers.",
+        says="The guarantee holds for the whole transcript, whichever queries follow from earlier answers.",
     ),
     Row(
         number=4,
