@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run
-from hubbub.answers.estimate import Expected
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.schema import Bounds
@@ -22,7 +21,7 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import RenderOptions
-from hubbub.sql.expressions import Col, Expr, FunctionCall
+from hubbub.sql.expressions import Expr
 from hubbub.sql.finish import finish
 from hubbub.sql.keys import Cells
 from hubbub.sql.measures import KeyWeight
@@ -143,7 +142,7 @@ def prepare_query(
         event=planned.event,
         noise=planned.noise,
         derivation=planned.derivation,
-        expected=_labeled(planned),
+        expected=planned.outputs,
         cells=planned.size,
         statements=(*found, *planned.sql.values()),
         plan=planned,
@@ -163,28 +162,3 @@ def find_values(
         return None
     neighbors, _ = privacy_terms(query, groups, rows)
     return value_bounds(query, bound_work(query, groups, rows, options), neighbors, epsilon, options)
-
-
-def _labeled(planned: Plan) -> tuple[Expected, ...]:
-    """Name the expected errors by output columns."""
-    names = labels(planned)
-    return tuple(replace(each, name=names.get(each.name, each.name)) for each in planned.expected)
-
-
-def labels(planned: Plan) -> dict[str, str]:
-    """Give each aggregate the name of its output column; inside an expression, that name and its position."""
-    names: dict[str, str] = {}
-    for name, expr in planned.query.select:
-        inside = [each for each in planned.expected if _mentions(expr, each.name)]
-        for position, each in enumerate(inside, 1):
-            alone = isinstance(expr, Col)
-            label = name if alone else f"{name} (part {position})" if len(inside) > 1 else f"in {name}"
-            if alone or each.name not in names:
-                names[each.name] = label
-    return names
-
-
-def _mentions(expr: Expr, name: str) -> bool:
-    if isinstance(expr, FunctionCall):
-        return any(_mentions(arg, name) for arg in expr.args)
-    return isinstance(expr, Col) and expr.name == name

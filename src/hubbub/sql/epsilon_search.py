@@ -39,7 +39,7 @@ def solve(
             if error.code == "HB557":  # ε is too small
                 return False
             raise
-        return all(_error(each, relative=relative) <= margin for each in planned.expected)
+        return all(_error(each, relative=relative) <= margin for each in planned.outputs)
 
     low, high = 0, 900 * (_LAST - _FIRST)
     if not fits(_grid(high)):

@@ -18,6 +18,7 @@ from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order_statistics import Choice
 from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width
+from hubbub.sql.expected import linear
 from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
 from hubbub.sql.functions import result_range
 from hubbub.sql.left_out_margin import margins, missing
@@ -261,15 +262,3 @@ def mentioned(expr: Expr) -> set[str]:
     if isinstance(expr, Col):
         return {expr.name}
     return set().union(*(mentioned(each) for each in expr.args)) if isinstance(expr, FunctionCall) else set()
-
-
-def linear(expr: Expr) -> bool:
-    """Return whether an expression is linear in the columns it reads."""
-    if not isinstance(expr, FunctionCall):
-        return True
-    if expr.function in ("add", "sub", "neg"):
-        return all(linear(each) for each in expr.args)
-    constant = [not mentioned(each) for each in expr.args]
-    if expr.function == "mul":
-        return any(constant) and all(linear(each) for each in expr.args)
-    return expr.function == "div" and constant[1] and linear(expr.args[0])

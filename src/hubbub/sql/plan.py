@@ -31,6 +31,7 @@ from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.expected import output_errors
 from hubbub.sql.explain import derivation
 from hubbub.sql.expressions import Expr
 from hubbub.sql.group_choice import choose_groups
@@ -80,6 +81,7 @@ class Plan:
     left_out: Mapping[int, ChosenBound] = field(default_factory=dict)  #: by measure, once bounds were chosen
     clipped: Mapping[Expr, float] = field(default_factory=dict)  #: what bounds of values that were found may cut off
     inputs: "PlanInputs | None" = None  #: what `settle` needs
+    outputs: tuple[Expected, ...] = ()  #: the expected errors of the output columns
 
     @property
     def sql(self) -> dict[str, str]:
@@ -160,6 +162,8 @@ def plan(
     levels: tuple[LevelHistogram, ...] = ()
     if auto:
         best, levels = add_histograms(workload, best, bounded_rows, options)
+    settled = at_bounds(workload, best, levels, [each.typical for each in levels])
+    errors = expected_errors(settled, kind)
     return Plan(
         query,
         epsilon,
@@ -177,13 +181,25 @@ def plan(
         best.keys,
         None,
         _event(best, rule, levels),
-        expected_errors(at_bounds(workload, best, levels, [each.typical for each in levels]), kind),
+        errors,
         derivation(bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels)
         + choice.reason,
         levels,
         adds_at_one(best, levels),
         inputs=PlanInputs(bounded_rows, workload, options) if auto else None,
+        outputs=output_errors(query, sets, settled, errors, kind),
     )
+
+
+def joint_refusal(plan: Plan) -> str | None:
+    """Say why the intervals of a plan cannot hold for the whole answer at once; None if they can."""
+    if plan.threshold is not None or plan.top is not None:
+        return "its groups are selected privately"
+    if plan.choices:
+        return "the interval of a quantile, minimum or maximum is selected together with it"
+    if (plan.limits is not None and plan.limits.auto) or plan.levels or plan.left_out or plan.clipped:
+        return "it finds its bounds when it runs"
+    return None
 
 
 def settle(plan: Plan, chosen: Sequence[ChosenBound]) -> Plan:
@@ -221,6 +237,7 @@ def _top(
     best = topk.selection(query, each, limits, relation, epsilon)
     text = bounding.sums(rows, each, [chosen_by], limits=wide, options=options)
     half = float(best.error(LEVEL))
+    expected = tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1])
     return Plan(
         query,
         epsilon,
@@ -238,8 +255,9 @@ def _top(
         None,
         best,
         best.event,
-        tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
+        expected,
         derivation(rows, relation, wide, (unit_contribution(each, wide),), (), (), best),
+        outputs=expected,
     )
 
 

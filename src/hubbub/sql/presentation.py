@@ -16,9 +16,10 @@ from hubbub.sql import postprocess
 from hubbub.sql.aggregates.formula import Floats
 from hubbub.sql.allocation import LEVEL
 from hubbub.sql.estimates import CellKeys, ColumnEstimate, Integers, choice, estimate, expression, mentioned
+from hubbub.sql.expected import joint_level
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.noise import half_width
-from hubbub.sql.plan import Plan
+from hubbub.sql.plan import Plan, joint_refusal
 from hubbub.sql.sampling import SamplingError, sampling_error
 
 
@@ -63,7 +64,7 @@ def present(
     errors = {name: sampling_error(plan, name, sums) for name in plan.formulas}
     shown = _arrange(plan, keys, estimates, sums)
     columns = _columns(plan, keys, estimates, sums, raw=raw)
-    level = joint_level(plan)
+    level = _joint_level(plan)
     joint: list[ColumnEstimate] = []
     if level is not None and level > LEVEL:
         wider = {name: estimate(plan, formula, sums, raw=raw, level=level) for name, formula in plan.formulas.items()}
@@ -160,31 +161,6 @@ def _ratio(columns: Sequence[ColumnEstimate], sampling: Sequence[SamplingError |
     return ratio
 
 
-def joint_level(plan: Plan) -> Fraction | None:
-    """Return the level of each interval at which all of an answer hold at once with 95%; None if none is known.
-
-    Theorem (Joint intervals). Let an answer have K intervals, each of which misses with probability at most α/K. Then
-    all of them hold at once with probability at least 1 − α; and with probability (1 − α/K)^K, which is more, if each
-    depends on noise of its own and misses with probability α/K.
-    Proof    The union bound, and the product of independent events.
-    Assumes  groups and contribution bounds that are known before the query runs: K counts every cell, also those that
-             HAVING or LIMIT remove. Intervals of selected values (quantiles) cannot be widened after the selection.
-    Charges  nothing: this is post-processing.
-    Tested   tests/sql/test_joint_intervals.py::test_all_cells_of_an_answer_hold_at_once
-    """
-    if (
-        plan.threshold is not None
-        or plan.top is not None
-        or plan.choices
-        or plan.left_out
-        or plan.levels
-        or plan.clipped
-    ):
-        return None
-    numeric = (Kind.INTEGER, Kind.REAL)
-    noisy = [
-        expr
-        for _, expr in plan.query.select
-        if mentioned(expr) & plan.formulas.keys() and (isinstance(expr, Col) or expr.kind in numeric)
-    ]
-    return 1 - (1 - LEVEL) / max(1, len(noisy) * plan.size)
+def _joint_level(plan: Plan) -> Fraction | None:
+    """Return the level at which all intervals of an answer hold at once with 95%; None where there is none."""
+    return joint_level(plan.query, plan.formulas, plan.size) if joint_refusal(plan) is None else None
