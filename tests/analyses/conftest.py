@@ -58,6 +58,7 @@ EXAMPLES: dict[str, str] = {
     "kmeans": "CALL kmeans(table => 'people', columns => ['x', 'y'], k => 3)",
     "linear_regression": "CALL linear_regression(table => 'people', columns => ['x'], target => 'y')",
     "logistic_regression": "CALL logistic_regression(table => 'people', columns => ['x'], target => 'sick', rounds=>2)",
+    "median": "CALL median(table => 'visits', column => 'x')",
     "min_cut": "CALL min_cut(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
     "moments": "CALL moments(table => 'visits', columns => ['x'])",
     "pca": "CALL pca(table => 'people', columns => ['x', 'y'])",

@@ -23,6 +23,8 @@ from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.mechanisms.propose_test_release import ProposeTestRelease
+from hubbub.mechanisms.smooth import SmoothNoise
 
 PRICE: dict[str, Any] = {"epsilon": 1}
 
@@ -50,7 +52,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Counter[Event]:
 
         return draw
 
-    for kind in (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip):
+    for kind in (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, SmoothNoise, ProposeTestRelease):
         monkeypatch.setattr(kind, "sample", watched(kind.sample))
     return found
 

@@ -131,6 +131,15 @@ DISTANCES: tuple[Begin, ...] = (
     ((), ((0, 1), (2, 3)), ((4, 4),)),
 )
 
+#: The middle of a few rows, which one unit takes from one end of the range to the other.
+CENTER: tuple[Begin, ...] = (
+    ((((0,),), ((3,),)), ((0,), (0,)), ((3,), (3,))),
+    ((((0,),), ((0,),), ((3,),), ((3,),)), ((3,),), ((0,),)),
+)
+
+#: Bounds for several pairs are those for one times their number, and scales move by less than a level.
+LOOSE: dict[Relation, Reach] = {ADD: {0: 0.25, 1: 0.0}, REPLACE: {0: 0.1, 1: 0.0}}
+
 CASES = (
     Case(
         "decision_tree",
@@ -184,6 +193,7 @@ CASES = (
         begin=CORNERS,
         few={REPLACE: {1: 0.45}},
     ),  # of two units in one cell the sums of one take back those of the other
+    Case("median", {"column": "i"}, "i", begin=CENTER, reach={REPLACE: {1: 0.0}, ADD: {1: 0.0}}),
     Case("linear_regression", {"columns": ["x"], "target": "y"}, "x y", begin=CORNERS, reach=OF_MOMENTS),
     Case(
         "logistic_regression",
@@ -245,6 +255,25 @@ CASES = (
         "a b v",
         LINKS,
         begin=((_links((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
+    ),
+    Case(
+        "spanning_tree",
+        {**WEIGHED, "sensitivity": "smooth"},
+        "a b v",
+        LINKS,
+        begin=((_links((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
+        # a tree moves by the largest weight with each pair, and the scale of its noise seldom by a whole level
+        reach=LOOSE,
+        few=LOOSE,
+    ),
+    Case(
+        "triangle_count",
+        {"ends": ["a", "b"], "sensitivity": "smooth"},
+        "a b",
+        LINKS,
+        begin=((_links((0, 1), (1, 2), (0, 3), (3, 2)), ((0, 2),), ((None, 1),)),),
+        reach=LOOSE,
+        few=LOOSE,
     ),
     *(
         Case("graph_distance", {"ends": ["a", "b"], "property": name}, "a b", LINKS, begin=DISTANCES, few=few)

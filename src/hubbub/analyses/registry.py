@@ -51,8 +51,13 @@ ANALYSES: Mapping[str, Analysis] = {
     "triangle_count": Analysis("graphs.answers"),
     "profile": Analysis("profile", model="Profile"),
     "choose": Analysis("choice"),
+    "above_threshold": Analysis("threshold"),
+    "compare": Analysis("threshold"),
     "stream": Analysis("streams.purchase"),
 }
+
+#: Analyses that charge nothing: another one paid for them.
+PAID_BEFORE = frozenset({"compare"})
 
 #: Analyses that run user-defined functions: their text identifies the code by its hash.
 USER_FUNCTIONS = ("release", "sample_and_aggregate")

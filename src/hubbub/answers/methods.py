@@ -204,12 +204,28 @@ class Analyses(Generic[R]):
         *,
         weight: str | None = None,
         step: Number | None = None,
+        sensitivity: str | None = None,
+        bound: Number | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release the weight of the minimum spanning tree."""
-        return self.call(
-            "spanning_tree", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **options
-        )
+        """Release the weight of the minimum spanning tree; `sensitivity="smooth"` lets the noise follow the data."""
+        arguments: dict[str, object] = {"table": table, "ends": list(ends), "weight": weight, "step": step}
+        return self.call("spanning_tree", {**arguments, "sensitivity": sensitivity, "bound": bound}, **options)
+
+    def median(
+        self,
+        table: str,
+        column: str,
+        *,
+        level: Number | None = None,
+        step: Number | None = None,
+        sensitivity: str | None = None,
+        bound: Number | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release a median, or the quantile at `level`, with noise by smooth sensitivity or propose-test-release."""
+        arguments: dict[str, object] = {"table": table, "column": column, "level": level, "step": step}
+        return self.call("median", {**arguments, "sensitivity": sensitivity, "bound": bound}, **options)
 
     def graph_distance(
         self,
@@ -229,9 +245,19 @@ class Analyses(Generic[R]):
         arguments = {"table": table, "ends": list(ends), "most": most, "protects": protects}
         return self.call("degree_histogram", arguments, **options)
 
-    def triangle_count(self, table: str, ends: Sequence[str], *, most: int, **options: Unpack[AnalysisOptions]) -> R:
-        """Release the number of triangles among the first `most` edges of each node."""
-        return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **options)
+    def triangle_count(
+        self,
+        table: str,
+        ends: Sequence[str],
+        *,
+        most: int | None = None,
+        sensitivity: str | None = None,
+        bound: Number | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release the number of triangles: among the first `most` edges of each node, or all by local sensitivity."""
+        arguments: dict[str, object] = {"table": table, "ends": list(ends), "most": most}
+        return self.call("triangle_count", {**arguments, "sensitivity": sensitivity, "bound": bound}, **options)
 
     def profile(
         self,
@@ -260,6 +286,34 @@ class Analyses(Generic[R]):
         """Choose the candidate with the largest score: SQL for one COUNT or SUM, in which $1 is the candidate."""
         listed = candidates if isinstance(candidates, str) else [_constant(each) for each in candidates]
         return self.call("choose", {"candidates": listed, "score": score, "method": method}, **options)
+
+    def above_threshold(
+        self,
+        table: str,
+        name: str,
+        threshold: Number,
+        *,
+        hits: int | None = None,
+        questions: int | None = None,
+        sensitivity: Number | None = None,
+        monotone: bool | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Open a session of questions that `compare` answers by whether they reach a threshold, with one charge."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "name": name,
+            "threshold": threshold,
+            "hits": hits,
+            "questions": questions,
+            "sensitivity": sensitivity,
+            "monotone": monotone,
+        }
+        return self.call("above_threshold", arguments, **options)
+
+    def compare(self, table: str, name: str, query: str, *, threshold: Number | None = None) -> R:
+        """Answer whether a COUNT or SUM reaches the threshold of a session. Charges nothing more."""
+        return self.call("compare", {"table": table, "name": name, "query": query, "threshold": threshold})
 
     def stream(
         self,

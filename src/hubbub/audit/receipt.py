@@ -134,6 +134,8 @@ def _check(paper: dict[str, Any], result: ReceiptCheck) -> None:
 def _check_analysis(paper: dict[str, Any], result: ReceiptCheck) -> None:
     """Derive the loss from the facts of the mechanisms; the receipt does not show why their sensitivity holds."""
     result.lines.append(f"analysis {paper['analysis']}: {len(paper['event']['parts'])} kinds of draws")
+    if "session" in paper:
+        result.lines.append(f"an answer of the session of charge {paper['session']}, which paid for it")
     losses = []
     for event, count in paper["event"]["parts"]:
         loss = _stated_loss(_facts(event))
@@ -160,9 +162,25 @@ def _stated_loss(facts: dict[str, Any]) -> _Loss:
             alike = facts["constant_normaliser"] is True
             loss = facts["rate"] * Fraction(facts["sensitivity"]) * (1 if alike else 2)
             return _Loss(loss, loss * loss / (2 if alike else 8))
+        case "sparsevector":
+            # every answer that is above costs, once for the value and once for the threshold unless all move one way
+            moved = _positive(facts["sensitivity"])
+            above = moved * _positive(facts["hits"]) * (1 if facts["monotone"] is True else 2)
+            loss = moved / _above_zero(facts["threshold_scale"]) + above / _above_zero(facts["query_scale"])
+            return _Loss(loss, loss * loss / 2)
         case "flips":
             loss = facts["rate"] * _positive(facts["distance"])
             return _Loss(loss, loss * loss / 2)
+        case "smooth":
+            # near the value the noise moves and widens; far out it only widens
+            power, widens = _positive(facts["power"]), _above_zero(facts["dilation"])
+            loss = max((power + 1) * _above_zero(facts["slide"]) + widens, power * widens)
+            return _Loss(loss, loss * loss / 2)
+        case "proposal":
+            test, answer = (_facts(facts[name]) for name in ("test", "answer"))
+            both = _stated_loss(test) + _stated_loss(answer)
+            delta = _laplace_tail(_positive(facts["margin"]), test["scale"])
+            return _Loss(both.pure, both.rho, delta)
     raise _ReceiptError(f"Unknown mechanism {facts['mechanism']!r}.")
 
 
@@ -496,7 +514,7 @@ def _check_answer(paper: dict[str, Any], answer: dict[str, Any], result: Receipt
 
 def _facts(event: dict[str, Any]) -> dict[str, Any]:
     """Convert the exact numbers of an event from text to fractions."""
-    exact = {"scale", "variance", "rate", "epsilon"}
+    exact = {"scale", "variance", "rate", "epsilon", "slide", "dilation", "threshold_scale", "query_scale"}
     return {key: Fraction(value) if key in exact else value for key, value in event.items()}
 
 

@@ -39,7 +39,14 @@ def parse_json(text: str) -> object:
 def check_receipt(paper: object) -> None:
     """Check the format of a receipt of a query or of an analysis."""
     kind = _ANALYSIS if isinstance(paper, dict) and "analysis" in paper else _QUERY
-    _record(kind, optional={"declared": _hash, "wording": _integer(2), "left_out": _left_out})(paper, "receipt")
+    optional: dict[str, Check] = {"declared": _hash, "wording": _integer(2), "left_out": _left_out}
+    compared = kind is _ANALYSIS and isinstance(paper, dict) and paper["analysis"] == "compare"
+    _record(kind, optional=optional | ({"session": _integer(1, _STORED)} if compared else {}))(paper, "receipt")
+    assert isinstance(paper, dict)  # noqa: S101 - for the type checker
+    # an answer of a session names the charge that paid for it; every other answer has draws and a cost of its own
+    free = (not paper["event"]["parts"], Fraction(paper["charge"]["epsilon"]) == 0, "session" in paper)
+    if len(set(free)) != 1:
+        _refuse("receipt.event.parts", "is not a list of at least 1.")
 
 
 def check_answer(value: object) -> None:
@@ -281,7 +288,7 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "laplace": {"sensitivity": _integer(1), "scale": _fraction()},
     "gaussian": {"sensitivity_squared": _integer(1), "variance": _fraction()},
     "selection": {
-        "rule": _one_of("exponential", "permute_and_flip"),
+        "rule": _one_of("exponential", "permute_and_flip", "noisy_max"),
         "sensitivity": _integer(1),
         "monotone": _flag,
         "rate": _fraction(),
@@ -289,6 +296,13 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "response": {"answers": _integer(2), "epsilon": _fraction()},
     "flips": {"distance": _integer(1), "rate": _fraction()},
     "metric": {"sensitivity": _fraction(), "rate": _fraction(), "constant_normaliser": _flag},
+    "sparsevector": {
+        "sensitivity": _integer(1),
+        "monotone": _flag,
+        "threshold_scale": _fraction(),
+        "query_scale": _fraction(),
+        "hits": _integer(1),
+    },
     "threshold": {"noise": _noise, "keys": _integer(1), "above": _integer(1)},
     "weightedthreshold": {
         "noise": _noise,
@@ -337,8 +351,8 @@ _COMMON: Mapping[str, Check] = {
     "data": _list(_record({"dataset": _name, "unit": _name, "version": _version}), least=1),
     "bounds": _optional(_record({"groups": _integer(1), "rows": _integer(1)}, optional={"auto": _true})),
     "derivation": _list(_text),
-    "event": _record({"mechanism": _one_of("together"), "parts": _list(_part, least=1)}),
-    "charge": _record({"epsilon": _fraction(), "delta": _fraction(zero=True, most=Fraction(1, 2))}),
+    "event": _record({"mechanism": _one_of("together"), "parts": _list(_part)}),
+    "charge": _record({"epsilon": _fraction(zero=True), "delta": _fraction(zero=True, most=Fraction(1, 2))}),
     "ledger": _list(
         _record(
             {

@@ -1,4 +1,4 @@
-"""Calls of analyses that are refused: HB540 to HB548, HB576, HB580 to HB598 and HB670 to HB676."""
+"""Calls of analyses that are refused: HB540 to HB548, HB576, HB580 to HB598 and HB670 to HB683."""
 
 from tests.project.error_examples.world import Example, python, sql
 
@@ -50,4 +50,7 @@ h.release(
 )"""),
     "HB670": sql("CALL choose(candidates => [18, 65], score => 'SELECT AVG(cost) FROM visits WHERE age = $1')"),
     "HB671": sql("CALL choose(candidates => ['North'], score => 'SELECT COUNT(*) FROM visits WHERE region = $1')"),
+    "HB678": sql("CALL median(table => 'visits', column => 'cost', sensitivity => 'propose')"),
+    "HB679": sql("CALL median(table => 'visits', column => 'region')"),
+    "HB680": sql("CALL triangle_count(table => 'calls', ends => ['caller', 'callee'])"),
 }
