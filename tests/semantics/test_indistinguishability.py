@@ -138,11 +138,30 @@ def test_conditional_distributions_stay_close_on_random_joints(random_distributi
     assert given(pair, 0).mass.keys() == first.keys()
 
 
+@pytest.mark.row(18)
+def test_the_printed_conditioning_lemma_fails_at_one() -> None:
+    """ε = 1, δ = .001, d = .0999: a bad answer of probability .0244, where 2δ/d + the point-wise mass says .0219."""
+    epsilon, delta, kept = Fraction(1), Fraction(1, 1000), Fraction(999, 10**4)
+    share = kept + Fraction(1, 10**5)  # just more than d
+    hidden = delta / share
+    real = exp(epsilon)[0] * hidden * (1 - share)
+    pair = exact_distribution({("x", "bad"): real, ("x", "rest"): 1 - real})
+    other = exact_distribution(
+        {("x", "bad"): hidden * (1 - share), ("y", "bad"): hidden * share, ("x", "rest"): 1 - hidden}
+    )
+    assert delta_at(pair, other, epsilon)[1] <= delta + TINY
+    found = far_apart_given(pair, other, epsilon=3 * epsilon, delta=kept)
+    assert round(float(found), 4) == 0.0245
+    printed = 2 * delta / kept + bounds.pointwise(epsilon=epsilon, delta=delta)[1]
+    assert found > printed > 2 * delta / kept + 2 * delta / exp(epsilon)[0]
+    assert found <= bounds.conditioned(epsilon=epsilon, delta=delta, kept=kept)[1]
+
+
 def _mixed(p: FiniteDistribution[int], q: FiniteDistribution[int], share: Fraction) -> FiniteDistribution[int]:
     return exact_distribution({t: share * p.mass[t][0] + (1 - share) * q.mass[t][0] for t in p.mass})
 
 
 def test_the_conditioning_bound_is_its_formula() -> None:
     found = bounds.conditioned(epsilon=Fraction(1, 10), delta=Fraction(1, 10**8), kept=Fraction(1, 10**4))[1]
-    formula = 2e-8 / 1e-4 + 1e-8 * (1 + mpmath.exp(-0.2)) / (1 - mpmath.exp(-0.1))
+    formula = (1 + mpmath.exp(0.1)) * 1e-4 + 1e-8 + 1e-8 * (1 + mpmath.exp(-0.2)) / (1 - mpmath.exp(-0.1))
     assert float(found) == pytest.approx(float(formula), rel=1e-9)

@@ -6,7 +6,6 @@ Tested in tests/answers/test_publish.py.
 """
 
 import html
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any, Literal
 from hubbub.answers.release import Output, Release
 from hubbub.core.events import Composed, Event, from_facts, stored_name
 from hubbub.core.numbers import brief
+from hubbub.core.odds import consequence, rise
 
 #: How each analysis computes its numbers; "query" is a SQL query.
 METHODS: Mapping[str, str] = {
@@ -247,13 +247,10 @@ def _widths(output: Output, indexes: Sequence[int]) -> tuple[str, str, str]:
 
 
 def _cost(release: Release) -> list[str]:
-    epsilon = float(release.epsilon)
     facts = [f"ε = {brief(release.epsilon)}, δ = {brief(release.delta)}"]
-    if epsilon <= 20:
-        facts.append(
-            f"The odds of any fact about one unit change by a factor of at most {math.exp(epsilon):.3g}"
-            + (f", except with a probability of about {brief(release.delta)}" if release.delta else "")
-        )
+    if release.epsilon:
+        facts.append(f"The odds of any fact about one unit {rise(epsilon=release.epsilon, delta=release.delta)}")
+        facts.append(consequence(epsilon=release.epsilon, delta=release.delta).removesuffix("."))
     event = release.receipt.get("event")
     return facts + ([_mechanisms(from_facts(event))] if event else [])
 

@@ -10,9 +10,10 @@ from hubbub.answers.budget import CapState
 from hubbub.attacks.screens import SCREENS
 from hubbub.core import numbers
 from hubbub.core.numbers import brief, round_up
+from hubbub.core.odds import factor, times
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.semantics.explanation import FAMILY_MAX, Explanation
-from hubbub.semantics.odds import PRESETS, but_for, factor, guess, percent, times
+from hubbub.semantics.odds import EVEN, PRESETS, certainty
 from hubbub.semantics.reference_points import REFERENCE_POINTS
 from hubbub.semantics.tradeoff import approximate
 from hubbub.server import page_plots as plots
@@ -137,17 +138,17 @@ _ORDER = {"dataset": 0, "group": 1, "analyst": 2, "query": 3}
 
 def _cap(who: str, state: CapState) -> dict[str, str]:
     spent = "?" if state.spent is None else round_up(state.spent)
-    so_far = "?" if state.spent is None else _max_certainty(state.spent, state.delta if state.spent else Fraction(0))
+    so_far = "?" if state.spent is None else _so_far(state.spent, state.delta)
     cumulative = state.scope != "query"
     return {
         "who": who,
         "epsilon": brief(state.epsilon),
         "spent": spent if cumulative else "–",
         "so_far": so_far if cumulative else "–",
-        "at_most": _max_certainty(state.epsilon, state.delta),
+        "at_most": certainty(EVEN, epsilon=state.epsilon, delta=state.delta),
     }
 
 
-def _max_certainty(epsilon: Fraction, delta: Fraction) -> str:
-    """Return how sure someone who starts at 50% can become at most."""
-    return percent(guess(epsilon=epsilon, delta=Fraction(0))) + but_for(delta)
+def _so_far(spent: Fraction, delta: Fraction) -> str:
+    """Return how sure someone who starts at 50% can have become at most."""
+    return certainty(EVEN, epsilon=spent, delta=delta) if spent else "50%"
