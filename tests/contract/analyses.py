@@ -9,7 +9,7 @@ that is too small.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 from tests.contract.search import Begin, Subject
@@ -139,6 +139,16 @@ CENTER: tuple[Begin, ...] = (
 
 #: Bounds for several pairs are those for one times their number, and scales move by less than a level.
 LOOSE: dict[Relation, Reach] = {ADD: {0: 0.25, 1: 0.0}, REPLACE: {0: 0.1, 1: 0.0}}
+
+#: All edges but two of one node, the last to be cut off; and paths that two edges close to triangles.
+NEAR: tuple[Begin, ...] = (
+    (
+        _links(*(pair for pair in combinations(range(6), 2) if pair not in ((0, 5), (1, 5)))),
+        ((0, 5), (1, 5)),
+        ((None, 1),),
+    ),
+    (_links((0, 1), (1, 2), (3, 4), (4, 5)), ((0, 2), (3, 5)), ((None, 1),)),
+)
 
 CASES = (
     Case(
@@ -279,6 +289,22 @@ CASES = (
         Case("graph_distance", {"ends": ["a", "b"], "property": name}, "a b", LINKS, begin=DISTANCES, few=few)
         # eight nodes of odd degree would be needed
         for name, few in ((name, {REPLACE: {0: 0.5}} if name == "even" else {}) for name in PROPERTIES)
+    ),
+    Case(
+        "graph_distance",
+        {"ends": ["a", "b"], "property": "non_expansive", "threshold": Fraction(1, 2)},
+        "a b",
+        LINKS,
+        begin=NEAR,
+    ),
+    Case(
+        "graph_distance",
+        {"ends": ["a", "b"], "property": "poorly_clustered", "threshold": Fraction(1, 4), "most": 2},
+        "a b",
+        LINKS,
+        begin=NEAR,
+        # an edge that goes and one that comes would have to bring it nearer both times
+        reach={REPLACE: {0: 0.5}},
     ),
     Case(
         "degree_histogram",

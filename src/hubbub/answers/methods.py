@@ -233,10 +233,13 @@ class Analyses(Generic[R]):
         ends: Sequence[str],
         *,
         property: str,  # noqa: A002
+        threshold: Number | None = None,
+        most: int | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release how many edges must be added or removed for a property to hold: "connected", "acyclic", "tree", …"""
-        return self.call("graph_distance", {"table": table, "ends": list(ends), "property": property}, **options)
+        """Release how many edges must be added or removed for a property to hold: "connected", "non_expansive", …"""
+        arguments: dict[str, object] = {"table": table, "ends": list(ends), "property": property}
+        return self.call("graph_distance", {**arguments, "threshold": threshold, "most": most}, **options)
 
     def degree_histogram(
         self, table: str, ends: Sequence[str], *, most: int, protects: str = "edge", **options: Unpack[AnalysisOptions]

@@ -53,4 +53,5 @@ h.release(
     "HB678": sql("CALL median(table => 'visits', column => 'cost', sensitivity => 'propose')"),
     "HB679": sql("CALL median(table => 'visits', column => 'region')"),
     "HB680": sql("CALL triangle_count(table => 'calls', ends => ['caller', 'callee'])"),
+    "HB681": sql("CALL graph_distance(table => 'calls', ends => ['caller', 'callee'], property => 'non_expansive')"),
 }

@@ -18,7 +18,8 @@ from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import at_least, falling, projected, triangles, truncated
 from hubbub.analyses.graphs.edges import EdgeTable, Graph, edge_table
 from hubbub.analyses.graphs.local_bounds import local_tree, local_triangles
-from hubbub.analyses.graphs.properties import PROPERTIES
+from hubbub.analyses.graphs.properties import PROPERTIES, Property
+from hubbub.analyses.graphs.small_graphs import WITH_THRESHOLD
 from hubbub.analyses.graphs.trees import tree_weight
 from hubbub.analyses.local_sensitivity import ProposedStatistic, SmoothStatistic, local_statistic
 from hubbub.answers.estimate import Expected
@@ -108,25 +109,48 @@ def spanning_tree(
     )
 
 
-def graph_distance(setting: Setting, *, table: str, ends: list[str], property: object) -> GraphStatistic:  # noqa: A002
+def graph_distance(
+    setting: Setting,
+    *,
+    table: str,
+    ends: list[str],
+    property: object,  # noqa: A002
+    threshold: Fraction | None = None,
+    most: int | None = None,
+) -> GraphStatistic:
     """Prepare the number of edges that must be added or removed for a property to hold."""
-    found = PROPERTIES.get(property) if isinstance(property, str) else None
-    if found is None:
-        raise QueryError(
-            "HB595",
-            f"There is no property called {property!r}.",
-            f"Available: {', '.join(PROPERTIES)}. In the data owner's process, DistanceFrom accepts any property.",
-        )
     edges = edge_table(setting, table=table, ends=ends)
+    chosen = _property(edges, property, threshold, most)
     return _number(
         setting,
         edges,
         "distance",
-        edges.sensitivity(1, one_way=found.one_way),
-        found.distance,
+        edges.sensitivity(1, one_way=chosen.one_way),
+        chosen.distance,
         Fraction(1),
-        f"{{whose}}; a distance moves by at most 1 with one edge (the property: {found.means})",
+        f"{{whose}}; a distance moves by at most 1 with one edge (the property: {chosen.means})",
     )
+
+
+def _property(edges: EdgeTable, name: object, threshold: Fraction | None, most: int | None) -> Property:
+    """Find a property by its name; some need a threshold."""
+    if isinstance(name, str) and name in WITH_THRESHOLD:
+        if threshold is None or not threshold >= 0:
+            raise QueryError(
+                "HB681", f"{name} needs a threshold of 0 or more.", f"Use property => '{name}', threshold => 0.5."
+            )
+        return WITH_THRESHOLD[name](edges.nodes, threshold, most)
+    if threshold is not None or most is not None:
+        known = ", ".join(WITH_THRESHOLD)
+        raise QueryError("HB681", f"threshold and most are for these properties: {known}.", "Leave them out.")
+    if not isinstance(name, str) or name not in PROPERTIES:
+        raise QueryError(
+            "HB595",
+            f"There is no property called {name!r}.",
+            f"Available: {', '.join((*PROPERTIES, *WITH_THRESHOLD))}."
+            " In the data owner's process, DistanceFrom accepts any property.",
+        )
+    return PROPERTIES[name]
 
 
 def triangle_count(
