@@ -50,7 +50,7 @@ def test_an_epsilon_is_explained_in_sentences_icons_and_comparisons(run: Run) ->
     text = " ".join(out.split())
     for sentence in (*found.sentences, *found.warnings, found.heading):
         assert sentence in text
-    assert "at most 2.7% sure" in text
+    assert "at most 3% sure, except with probability 1.06e-05" in text  # with δ, at 1.1 ε
     assert sum(map(out.count, "●◉○")) == 103  # a hundred guesses and the legend
     assert "2020 US census" in text
 
