@@ -58,7 +58,9 @@ def neighbors(relation: Relation, *, values: bool) -> set[tuple[tuple[int, ...],
 @pytest.mark.parametrize("method", ["noisy_max", "exponential", "permute_and_flip"])
 @pytest.mark.parametrize(("relation", "values"), [(ADD, False), (REPLACE, False), (ADD, True), (REPLACE, True)])
 @pytest.mark.row(110)
-def test_enumerated_loss_over_all_neighbors_is_within_the_charge(relation: Relation, values: bool, method: str) -> None:
+def test_enumerated_loss_over_all_neighbors_is_within_the_charge(
+    relation: Relation, *, values: bool, method: str
+) -> None:
     analysis = prepared(relation, "SELECT SUM(v) FROM t WHERE k = $1" if values else COUNT, Fraction(4), method)
     cost = privacy_cost(analysis.event).pure
     assert analysis.unit == 1

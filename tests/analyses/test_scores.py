@@ -39,7 +39,7 @@ def integer(score: Score, units: tuple[tuple[tuple[object, ...], ...], ...]) -> 
 )
 @pytest.mark.parametrize("unit", [ROW, FEW], ids=["row", "unit"])
 def test_neighbors_move_a_score_by_its_sensitivity_and_no_more(
-    sql: str, each: int, monotone: bool, unit: PrivacyUnit
+    sql: str, each: int, *, monotone: bool, unit: PrivacyUnit
 ) -> None:
     """All units of up to two rows beside a base, by brute force; the expected figures are written by hand."""
     rows = 1 if unit == ROW else 2

@@ -38,6 +38,7 @@ ANALYSES: Mapping[str, Analysis] = {
     "median": Analysis("programs.median"),
     "moments": Analysis("programs.moments", model="Covariance"),
     "pca": Analysis("programs.moments", model="PCA"),
+    "perceptron": Analysis("programs.perceptron", model="Perceptron"),
     "geography": Analysis("tables.geography", model="Geography"),
     "ranges": Analysis("tables.ranges", model="Ranges"),
     "mwem": Analysis("synthetic.mwem"),

@@ -18,6 +18,8 @@ _DROWNED, _DROWNED_RANK = 1.0, 0.5
 _LESS_NOISE = "Ask for fewer groups or a larger ε."
 #: The cost of a query on public tables, whose ε is 0.
 PUBLIC = "free: the query reads only public tables, so the answer is exact"
+#: The cost of a query for the public number of rows.
+ROWS_PUBLIC = "free: the number of rows is public under the replace relation, so the answer is exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Estimate:
 
     def __repr__(self) -> str:
         if not self.epsilon:
-            return f"Cost: {PUBLIC}"
+            return f"Cost: {self.derivation[0]}"
         cost = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {self.cells:,} groups"] if self.cells > 1 else []

@@ -487,6 +487,26 @@ class Analyses(Generic[R]):
         }
         return self.call("hyperplane", arguments, **options)
 
+    def perceptron(
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        positive: object = None,
+        rounds: int | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release a perceptron, learned from noisy sums of misclassified rows."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": list(columns),
+            "target": target,
+            "positive": positive,
+            "rounds": rounds,
+        }
+        return self.call("perceptron", arguments, **options)
+
 
 class Estimates(Analyses[R]):
     """The analyses as methods that return estimates: `h.estimates.kmeans(…)`."""

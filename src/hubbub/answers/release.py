@@ -258,6 +258,10 @@ class Release:
 
     def cost(self) -> str:
         """Describe the privacy cost and the remaining budget."""
+        if "session" in self.receipt:
+            return f"nothing more: charge {self.receipt['session']} paid for all answers of the session"
+        if not self.epsilon and self.receipt.get("relation") == "replace":
+            return "free: the number of rows is public under the replace relation"
         if not self.epsilon:
             return "free: the answer is exact, from public tables"
         spent = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from hubbub.answers import terminal
 from hubbub.answers.budget import BudgetOverview, printable
-from hubbub.answers.estimate import PUBLIC, Estimate, Expected, margin, significant
+from hubbub.answers.estimate import Estimate, Expected, margin, significant
 from hubbub.answers.release import INTERVALS_NOTE, Release
 from hubbub.answers.sampling import noise_sentences
 from hubbub.core.numbers import brief, round_down
@@ -17,7 +17,7 @@ _MAX_ROWS = 200
 def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool = False) -> None:
     """Print the privacy cost and the expected accuracy of a query."""
     if not estimate.epsilon:
-        console.print(terminal.facts([("Cost", f"[bold]{PUBLIC}[/]")]))
+        console.print(terminal.facts([("Cost", f"[bold]{escape(estimate.derivation[0])}[/]")]))
         return
     cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
     rows = [

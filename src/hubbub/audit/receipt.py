@@ -193,6 +193,13 @@ def _check_query(paper: dict[str, Any], result: ReceiptCheck) -> None:
         extent = "all existing groups" if cells is None else f"{cells} cells"
         result.lines.append(f"one unit reaches {touched} of {extent}, with {rows} rows in each")
     losses, events = [], []
+    public = [draw for draw in paper["draws"] if draw["kind"] == "public"]
+    if public and paper["bounds"] is not None:
+        raise _ReceiptError("A count of rows is public only where each row is its own unit.")
+    if bool(public) != ("rows" in paper) or len(public) > 1:
+        raise _ReceiptError("The public number of rows is stated if it was used, once, and only then.")
+    if public:
+        result.lines.append(f"{paper['rows']} rows, which is public: neighbors have as many")
     for draw in paper["draws"]:
         loss, charged = _draw(draw, reaches, paper["relation"])
         losses.append(loss)
@@ -250,6 +257,7 @@ def _reaches(paper: dict[str, Any]) -> list[CellReach]:
 
 def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
     kinds = {
+        "public": _public,
         "levels": _levels,
         "rest": _rest,
         "sum": _sum,
@@ -260,6 +268,13 @@ def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> Draw
         "top": _top,
     }
     return kinds[draw["kind"]](draw, reaches, relation)
+
+
+def _public(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
+    """Count all rows of a table in which each row is a unit: replacing one changes nothing."""
+    if relation != "replace" or reaches != [(1, 1, 1)]:
+        raise _ReceiptError(f"{draw['what']}: a count is public only over a whole table, where one row is replaced.")
+    return _Loss(Fraction(0), Fraction(0)), []
 
 
 def _levels(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:

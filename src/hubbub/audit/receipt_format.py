@@ -39,7 +39,7 @@ def parse_json(text: str) -> object:
 def check_receipt(paper: object) -> None:
     """Check the format of a receipt of a query or of an analysis."""
     kind = _ANALYSIS if isinstance(paper, dict) and "analysis" in paper else _QUERY
-    optional: dict[str, Check] = {"declared": _hash, "wording": _integer(2), "left_out": _left_out}
+    optional: dict[str, Check] = {"declared": _hash, "wording": _integer(2), "left_out": _left_out, "rows": _integer(0)}
     compared = kind is _ANALYSIS and isinstance(paper, dict) and paper["analysis"] == "compare"
     _record(kind, optional=optional | ({"session": _integer(1, _STORED)} if compared else {}))(paper, "receipt")
     assert isinstance(paper, dict)  # noqa: S101 - for the type checker
@@ -314,6 +314,7 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "proposal": {"test": _laplace, "answer": _laplace, "margin": _integer(1)},
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {
+    "public": {},
     "levels": {"noise": _noise},
     "rest": {"noise": _noise},
     "sum": {"per": _one_of("unit", "row"), "adds": _bounds, "noise": _noise},

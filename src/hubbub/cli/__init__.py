@@ -43,6 +43,7 @@ COMMANDS = {
     "plan": "show a query's privacy cost and expected accuracy (free)",
     "query": "run a query and charge its privacy cost to your budget",
     "call": "run an analysis by name: k-means, regression, tables, synthetic data …",
+    "watch": "wait until a count or sum reaches a threshold, at one privacy cost",
     "publish": "run a query and write its result to files, with a data sheet",
     "budget": "show the budget spent and remaining",
     "serve": "serve analysts over HTTP, with web pages",

@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import duckdb
 import numpy as np
-from tests.analyses.conftest import EXAMPLES, settle
+from tests.analyses.conftest import EXAMPLES, IN_ADVANCE, settle
 from tests.analyses.test_base import BY_CELL, parts
 from tests.campaigns import error_oracle
 from tests.campaigns.neighbors import DuckDBTarget, Tally, fuzz
@@ -61,8 +61,8 @@ TEXTS = (
     "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region)",
 )
 OF_UNITS = "SELECT region, COUNT(DISTINCT patient) AS n FROM visits GROUP BY region"
-#: All analyses that query an engine; a stream is only charged by its call.
-REPLAYED = tuple(name for name in EXAMPLES if name != "stream")
+#: All analyses that query an engine; a stream or a session is only charged by its call.
+REPLAYED = tuple(name for name in EXAMPLES if name not in IN_ADVANCE)
 #: Quick analyses, one for each kind of mechanism and composition.
 CALLS = ("decision_tree", "kmeans", "moments", "mwem", "tabulate", "spanning_tree")
 

@@ -49,6 +49,24 @@ h.release(
     check=Universe({"cost": [0.0, 100.0]}, 3),
 )"""),
     "HB670": sql("CALL choose(candidates => [18, 65], score => 'SELECT AVG(cost) FROM visits WHERE age = $1')"),
+    "HB672": sql("CALL above_threshold(table => 'visits', name => 'My alarm', threshold => 100)"),
+    "HB673": python(
+        "h.above_threshold('visits', 'alarm', 100000, questions=1, epsilon='0.1')\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 60')\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 70')"
+    ),
+    "HB674": python(
+        "h.above_threshold('visits', 'alarm', 100000, epsilon='0.1')\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 60')\n"
+        "for secret in folder.glob('hubbub-ledger/thresholds/*.seed'):\n"
+        "    secret.unlink()\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 70')"
+    ),
+    "HB675": python("h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits')"),
+    "HB676": python(
+        "h.above_threshold('visits', 'alarm', 100, epsilon='0.1')\n"
+        "h.above_threshold('visits', 'alarm', 200, epsilon='0.1')"
+    ),
     "HB671": sql("CALL choose(candidates => ['North'], score => 'SELECT COUNT(*) FROM visits WHERE region = $1')"),
     "HB678": sql("CALL median(table => 'visits', column => 'cost', sensitivity => 'propose')"),
     "HB679": sql("CALL median(table => 'visits', column => 'region')"),
