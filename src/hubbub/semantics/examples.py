@@ -26,7 +26,7 @@ from hubbub.semantics.screens.figures import Bars
 #: What an adversary is unsure of: whether the first theory holds, Alice's bit, and how many others have the trait.
 World = tuple[bool, int, int]
 
-_REACH = 30
+_REACH = 2
 
 
 @dataclass(frozen=True)

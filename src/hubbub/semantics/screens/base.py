@@ -6,6 +6,7 @@ A screen is a pure function of its controls. The command line, the web page and 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
@@ -20,6 +21,8 @@ EPSILONS = ("0.01", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.0986", "1
 DELTAS = ("1e-15", "1e-12", "1e-10", "1e-9", "1e-8", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "0.01", "0.05")
 
 _LONGEST = 200
+_TINY = Fraction(1, 10**30)  # enclosures of 0 are this narrow
+_FOUR = Context(prec=4, rounding=ROUND_CEILING)
 _NUMBER = re.compile(r"(almost |at most )?[−-]?[\d.,]+(e[+-]?\d+)?%?|∞|–|")
 
 
@@ -153,11 +156,22 @@ def share(chance: Fraction | Enclosure) -> str:
     return "almost 100%" if percent >= 99.95 else f"{percent:.1f}%"
 
 
+def ceiling(value: Fraction) -> str:
+    """Format a bound with four digits, rounded up.
+
+    >>> ceiling(Fraction(1, 3)), ceiling(Fraction(1, 2)), ceiling(Fraction(1, 10**7)), ceiling(Fraction(0))
+    ('0.3334', '0.5', '1e-07', '0')
+    """
+    return f"{float(_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator))):g}"
+
+
 def decimal(value: Fraction | Enclosure | float) -> str:
     """Format a number with four digits; ∞ where it is unbounded.
 
     >>> decimal(Fraction(1, 3)), decimal((Fraction(2), Fraction(2))), decimal(float("inf"))
     ('0.3333', '2', '∞')
     """
-    number = float((value[0] + value[1]) / 2) if isinstance(value, tuple) else float(value)
+    if isinstance(value, tuple):
+        value = 0.0 if value[0] <= 0 and value[1] < _TINY else (value[0] + value[1]) / 2
+    number = float(value)
     return "∞" if number == float("inf") else f"{number:.4g}"

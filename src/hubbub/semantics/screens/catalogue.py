@@ -1,7 +1,30 @@
 """All screens of this package by name, in the order in which they are listed."""
 
 from hubbub.semantics import examples
-from hubbub.semantics.screens import game
+from hubbub.semantics.screens import (
+    adversaries,
+    composition,
+    consequences,
+    definitions,
+    game,
+    lemmas,
+    sensitivity,
+    theorems,
+    under_delta,
+)
 from hubbub.semantics.screens.base import Screen
 
-SCREENS: dict[str, Screen] = {screen.name: screen for screen in (game.SCREEN, *examples.SCREENS)}
+_GROUPS = (
+    (game.SCREEN,),
+    examples.SCREENS,
+    consequences.SCREENS,
+    composition.SCREENS,
+    adversaries.SCREENS,
+    definitions.SCREENS,
+    theorems.SCREENS,
+    under_delta.SCREENS,
+    sensitivity.SCREENS,
+    lemmas.SCREENS,
+)
+
+SCREENS: dict[str, Screen] = {screen.name: screen for group in _GROUPS for screen in group}
