@@ -218,6 +218,18 @@ CASES = (
     ),
     Case("moments", {"columns": ["x", "y"]}, "x y", begin=CORNERS, reach=OF_MOMENTS),
     Case("pca", {"columns": ["x", "y"]}, "x y", begin=CORNERS, reach=OF_MOMENTS),
+    Case(
+        "perceptron",
+        {"columns": ["x"], "target": "f", "rounds": 2},
+        "x f",
+        begin=(
+            ((((1.0, True),),) * 20, ((1.0, True), (1.0, True)), ((None, True),)),
+            ((((1.0, True),),) * 20, ((1.0, True),), ((1.0, False),)),
+        ),
+        # of a row that goes and one that comes, both misclassified, the counts take each other back
+        reach={ADD: {0: 0.95}, REPLACE: {0: 0.6}},
+        few={ADD: {0: 0.45}, REPLACE: {0: 0.3}},
+    ),
     Case("geography", {"column": "k", "places": {"N": ["a", "b"], "S": ["c"]}, "columns": ["f"]}, "k f", begin=CELLS),
     *(
         Case("ranges", {"column": "i", "strategy": name, "workload": workload}, "i", begin=ENDS, **OF_RANGES)
