@@ -1,4 +1,7 @@
-"""Screens about adversaries: those who know everybody else, those who are simulated, and those who are far off."""
+"""Screens about adversaries: those who know everybody else, those who are simulated, and those who are far off.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from fractions import Fraction
 from functools import lru_cache

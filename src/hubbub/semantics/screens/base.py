@@ -1,6 +1,8 @@
 """The parts of a screen: its controls, and what it shows for their values.
 
 A screen is a pure function of its controls. The command line, the web page and JSON show the same reading of it.
+
+Tested in tests/semantics/screens/test_screens.py.
 """
 
 import re
@@ -16,7 +18,25 @@ from hubbub.errors import ParameterError
 from hubbub.semantics.screens.figures import Figure
 
 #: Values of ε on a slider.
-EPSILONS = ("0.01", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.0986", "1.5", "2", "3", "4", "5", "7", "10")
+EPSILONS = (
+    "0.01",
+    "0.05",
+    "0.1",
+    "0.2",
+    "0.3",
+    "0.4",
+    "0.5",
+    "0.7",
+    "1",
+    "1.0986",
+    "1.5",
+    "2",
+    "3",
+    "4",
+    "5",
+    "7",
+    "10",
+)
 #: Values of δ on a slider.
 DELTAS = ("1e-15", "1e-12", "1e-10", "1e-9", "1e-8", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "0.01", "0.05")
 
@@ -157,11 +177,12 @@ def share(chance: Fraction | Enclosure) -> str:
 
 
 def ceiling(value: Fraction) -> str:
-    """Format a bound with four digits, rounded up.
+    """Format a bound with four digits, rounded up; an excess of 10⁻²⁰ comes from enclosing it and is ignored.
 
     >>> ceiling(Fraction(1, 3)), ceiling(Fraction(1, 2)), ceiling(Fraction(1, 10**7)), ceiling(Fraction(0))
     ('0.3334', '0.5', '1e-07', '0')
     """
+    value -= value / 10**20
     return f"{float(_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator))):g}"
 
 

@@ -1,4 +1,7 @@
-"""All screens of this package by name, in the order in which they are listed."""
+"""All screens of this package by name, in the order in which they are listed.
+
+Tested in tests/semantics/screens/test_screens.py.
+"""
 
 from hubbub.semantics import examples
 from hubbub.semantics.screens import (

@@ -1,4 +1,7 @@
-"""Screens about several releases and several people, and about the bits that answers tell."""
+"""Screens about several releases and several people, and about the bits that answers tell.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from fractions import Fraction
 from functools import lru_cache

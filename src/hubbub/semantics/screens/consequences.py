@@ -1,4 +1,7 @@
-"""Screens about what follows from an answer: the one-time pad, the insurer, and what can never be promised."""
+"""Screens about what follows from an answer: the one-time pad, the insurer, and what can never be promised.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from fractions import Fraction
 from functools import lru_cache

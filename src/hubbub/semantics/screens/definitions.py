@@ -1,4 +1,7 @@
-"""Screens about the definition: what it means that two datasets cannot be told apart, and what is not enough."""
+"""Screens about the definition: what it means that two datasets cannot be told apart, and what is not enough.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""Figures of the screens as data, and drawn with characters for a terminal (`svg` draws them for pages and files)."""
+"""Figures of the screens as data, and drawn with characters for a terminal (`svg` draws them for pages and files).
+
+Tested in tests/semantics/screens/test_screens.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

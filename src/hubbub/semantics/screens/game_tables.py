@@ -2,6 +2,8 @@
 
 A database of two people with the values 1 and 0 is written 10. In a pattern, * stands for any value, and people beyond
 its end may have any. Several patterns are separated by commas.
+
+Tested in tests/semantics/screens/test_game.py.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,4 +1,7 @@
-"""The game against everything released so far: the worst case that the total of a ledger allows."""
+"""The game against everything released so far: the worst case that the total of a ledger allows.
+
+Tested in tests/semantics/screens/test_game.py.
+"""
 
 from collections import Counter
 from collections.abc import Mapping

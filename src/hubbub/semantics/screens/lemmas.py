@@ -1,4 +1,7 @@
-"""Screens about Lemmas 3.3 and 3.4 of Kasiviswanathan and Smith (2014), with corrected constants."""
+"""Screens about Lemmas 3.3 and 3.4 of Kasiviswanathan and Smith (2014), with corrected constants.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from fractions import Fraction
 from functools import lru_cache

@@ -1,4 +1,7 @@
-"""The screen about noise calibrated to local sensitivity, and its leak."""
+"""The screen about noise calibrated to local sensitivity, and its leak.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from fractions import Fraction
 from functools import lru_cache

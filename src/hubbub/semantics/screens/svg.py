@@ -2,6 +2,8 @@
 
 Horizontal positions are percentages and vertical positions are pixels, so that a figure fills the available width while
 its text keeps its size. Colors are attributes, which a page's style sheet can override by class.
+
+Tested in tests/semantics/screens/test_screens.py.
 """
 
 import html

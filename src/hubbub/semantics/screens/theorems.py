@@ -1,4 +1,7 @@
-"""Screens about the theorems between privacy and beliefs."""
+"""Screens about the theorems between privacy and beliefs.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from fractions import Fraction
 from functools import lru_cache

@@ -1,4 +1,7 @@
-"""Screens about beliefs under δ, and under a guarantee for most data only."""
+"""Screens about beliefs under δ, and under a guarantee for most data only.
+
+Tested in tests/semantics/screens/test_readings.py.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction
