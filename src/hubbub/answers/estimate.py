@@ -9,6 +9,7 @@ from hubbub.answers.budget import MANY
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.numbers import brief, round_down
+from hubbub.core.odds import uninformative
 from hubbub.core.wire import Json
 
 #: The size of a typical group, for which errors are compared with results before the data is read.
@@ -92,6 +93,7 @@ class Estimate:
     fits       how many such queries are within budget now; None if shared budgets are rounded or hidden
     refusal    why the query is not within budget, and what to do; empty if it is
     group_rows the number of rows in an average group, if the dataset has a profile
+    units      the number of privacy units, if it is public or the dataset has a profile
     """
 
     datasets: tuple[str, ...]
@@ -111,14 +113,19 @@ class Estimate:
     fits: int | None = None
     refusal: str = ""
     group_rows: int | None = None
+    units: int | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warn of every result that would be mostly noise, and of groups that hardly any can be shown of."""
+        """Warn of results that are mostly noise, of groups that hardly any can be shown of, and of an ε too small."""
         groups = [] if self.groups is None else [self.groups.warning()]
-        return tuple(
-            warning for warning in (*groups, *(each.drowned(self.group_rows) for each in self.expected)) if warning
-        )
+        noisy = [each.drowned(self.group_rows) for each in self.expected]
+        return tuple(warning for warning in (self._uninformative(), *groups, *noisy) if warning)
+
+    def _uninformative(self) -> str:
+        if not self.units or self.units < 0 or not self.epsilon:
+            return ""
+        return uninformative(epsilon=self.epsilon, delta=self.delta, people=self.units, word="privacy units")
 
     def to_json(self) -> Json:
         """Return it as JSON values; exact numbers are strings."""
@@ -143,6 +150,7 @@ class Estimate:
             "fits": self.fits,
             "refusal": self.refusal,
             "group_rows": self.group_rows,
+            "units": self.units,
             "warnings": list(self.warnings),
         }
 
@@ -167,6 +175,7 @@ class Estimate:
             fits=form.get("fits"),
             refusal=form.get("refusal", ""),
             group_rows=form.get("group_rows"),
+            units=form.get("units"),
         )
 
     def __repr__(self) -> str:

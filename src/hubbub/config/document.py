@@ -39,7 +39,7 @@ KEYS: Mapping[str, frozenset[str]] = {
         }
     ),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "max_rows", "entity"}),
-    "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden", "nullable"}),
+    "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden", "nullable", "required"}),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor", "seeds"}),

@@ -39,6 +39,7 @@ _UNIT = """\
       #   bounds: auto             each query finds them privately, for a quarter of its ε
       #   values: [North, South]   allows GROUP BY; add other: Elsewhere for all values that are not listed
       #   nullable: true           gives NULL a group of its own in GROUP BY
+      #   required: true           says that no value is NULL
       #   hidden: true             forbids every use
 """
 _TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp; CSV files have no types\n"

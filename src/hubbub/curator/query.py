@@ -22,7 +22,7 @@ from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.expressions import Expr
-from hubbub.sql.finish import finish
+from hubbub.sql.finish import finish, public_rows
 from hubbub.sql.keys import Cells
 from hubbub.sql.measures import KeyWeight
 from hubbub.sql.plan import Plan, bound_work, plan, privacy_terms, settle
@@ -97,9 +97,10 @@ class PreparedQuery(PreparedAnalysis):
         plan = self._settled(run, plan) if plan.levels else plan
         tables = combine_secrets({statement.name: run.ask(statement.sql) for statement in plan.statements})
         answer = tables.through(lambda secret: finish(plan, secret, run.source, raw=self.raw))
+        rows = tables.through(lambda secret: public_rows(plan, secret))
         columns, ratio = receipts.outputs(answer)
         found = bool(plan.left_out) or self.values is not None
-        return Published(tuple(columns), ratio=ratio, left_out=describe(plan) if found else None)
+        return Published(tuple(columns), ratio=ratio, left_out=describe(plan) if found else None, rows=rows)
 
     def _with_values(self, run: Run) -> Plan:
         """Find the bounds of columns from noisy levels, if they have to be found."""

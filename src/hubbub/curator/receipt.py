@@ -84,6 +84,9 @@ def draws(plan: Plan) -> list[dict[str, Any]]:
     facts = [_levels(level) for level in plan.levels]
     for place, noised in enumerate(plan.measures):
         rule = plan.threshold if place == plan.keys else None
+        if noised.event is None:
+            facts.append({"kind": "public", "what": "rows: their number is public under the replace relation"})
+            continue
         adds = plan.adds[place] if plan.levels else (noised.measure.low, noised.measure.high)
         facts.append(_sum(noised, adds) if rule is None else _groups(noised, rule))
     facts += map(_selection, plan.choices)
@@ -126,7 +129,7 @@ def _sum(noised: NoisyMeasure, adds: tuple[int, int]) -> dict[str, Any]:
         "what": describe(measure),
         "per": "unit" if isinstance(measure, UnitCount) else "row",
         "adds": list(adds),
-        "noise": to_facts(noised.mechanism.event),
+        "noise": None if noised.event is None else to_facts(noised.event),
     }
 
 

@@ -68,6 +68,7 @@ def _column(column: Column) -> dict[str, Any]:
         "other": None if column.other is None else wire.value(column.other),
         "nullable": True if column.nullable else None,
         "auto": True if column.auto else None,
+        "required": True if column.required else None,
     }
     return {"name": column.name} | {name: fact for name, fact in facts.items() if fact is not None}
 

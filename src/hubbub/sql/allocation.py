@@ -24,8 +24,17 @@ from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.keys import DiscoveredCells, Groups
-from hubbub.sql.measures import KeyWeight, Measure, UnitContribution, sensitivity
-from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure, calibrate_noise, calibrate_selections, half_width
+from hubbub.sql.measures import KeyWeight, Measure, Sensitivity, UnitContribution, sensitivity
+from hubbub.sql.noise import (
+    CellSelections,
+    Noise,
+    NoisyMeasure,
+    NoNoise,
+    calibrate_noise,
+    calibrate_selections,
+    half_width,
+)
+from hubbub.sql.public_rows import ALL_ROWS, with_public_count
 from hubbub.sql.query import Query
 from hubbub.sql.split import ANY_ORDER, portions, shares, zcdp_budget
 
@@ -62,6 +71,7 @@ class Workload:
     intervals: bool
     maximum: int = 1  #: the largest bound by which contributions may be multiplied when the query runs
     delta: Fraction = Fraction(0)
+    public_rows: bool = False  #: whether the number of rows is public
 
     @property
     def keys_of_a_unit(self) -> UnitContribution:
@@ -94,6 +104,8 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
     aggregates = workload.query.aggregates
     spendable = budget * Fraction(1 - partition_selection.SHARE) if workload.selects_groups else budget
     table = formulas(aggregates, _resolution(workload, spendable, kind, len(aggregates)))
+    if workload.public_rows:
+        table = {name: with_public_count(formula) for name, formula in table.items()}
     selected = choices(
         aggregates,
         partition_selection.CELLS if workload.selects_groups else sum(each.cells for each in workload.contributions),
@@ -105,7 +117,8 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
             "HB558", f"The query has no aggregate named {min(unknown)!r}.", f"Use one of: {', '.join(sorted(names))}."
         )
     measures: list[Measure] = [m for formula in table.values() for m in formula.measures]
-    measures = list(dict.fromkeys(measures))
+    public = [ALL_ROWS] if workload.public_rows and ALL_ROWS in measures else []
+    measures = [measure for measure in dict.fromkeys(measures) if measure not in public]
     keys, rho = None, Fraction(0)
     if workload.selects_groups:
         contribution = workload.keys_of_a_unit
@@ -129,6 +142,7 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
         else NoisyMeasure(measure, s, part, calibrate_noise(kind, s, part))
         for measure, s, part in zip(measures, sensitivities, amounts, strict=False)
     )
+    noised += tuple(NoisyMeasure(measure, Sensitivity(0, 0), Fraction(0), NoNoise()) for measure in public)
     histograms = tuple(dict.fromkeys(choice.candidates for choice in selected))
     calibrated = tuple(
         calibrate_selections(
@@ -164,6 +178,8 @@ def _key_rho(epsilon: Fraction, groups: int, workload: Workload) -> Fraction:
 def _shares(errors: NDArray[np.float64], weights: Floats, kind: Noise, keys: int | None) -> list[float]:
     """Split a budget over measures and choices; the measure that selects groups gets a fixed share, or all of it."""
     power = 1.0 if kind == "laplace" else 0.5
+    if not errors.shape[1]:
+        return []
     if keys is None or errors.shape[1] == 1:
         return shares(errors, weights.tolist(), power=power)
     others = np.delete(errors, keys, axis=1)
@@ -224,6 +240,8 @@ def _errors(
     for j, formula in enumerate(table.values()):
         sums = typical(formula)
         for i, measure in enumerate(formula.measures):
+            if measure not in measures:
+                continue  # it is public
             place = measures.index(measure)
             (moves,) = secant(formula.value, sums, i, noise[place] * 1e-4)
             errors[j, place] = abs(float(moves)) * 1e4 / formula.size
@@ -281,6 +299,8 @@ def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]
     out = []
     for name, formula in allocation.formulas.items():
         noisy = [by_measure[measure] for measure in formula.measures]
+        if not any(each.event for each in noisy):
+            continue  # it is public
         # use the slope at the typical group: a secant as wide as a large noise would leave the domain of a root
         small = [n.deviation * 1e-4 for n in noisy]
         half = deviations_at_level(kind) * 1e4 * float(spread(formula.value, typical(formula), small)[0])

@@ -16,7 +16,7 @@ from hubbub.sql.auto_bounds import LevelHistogram
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.measures import DistinctCount, KeyWeight, Measure, RowCount, UnitContribution, UnitCount
-from hubbub.sql.noise import CellSelections, NoisyMeasure
+from hubbub.sql.noise import CellSelections, NoisyMeasure, NoNoise
 from hubbub.sql.relations import MAX_TEXT_LENGTH, Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union
 
 
@@ -124,6 +124,8 @@ def _short(scan: Scan) -> list[str]:
 
 def _noise(noisy: NoisyMeasure) -> str:
     sensitivity, mechanism = noisy.sensitivity, noisy.mechanism
+    if isinstance(mechanism, NoNoise):
+        return "rows: their number is public under the replace relation, and is used without noise"
     if isinstance(mechanism, Laplace):
         noise = (
             f"L1 sensitivity {sensitivity.l1}, ε={brief(noisy.portion)}: "

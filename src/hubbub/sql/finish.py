@@ -47,6 +47,12 @@ def exact_results(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tup
     return tuple(measures), tuple(histograms)
 
 
+def public_rows(plan: Plan, tables: Tables) -> int | None:
+    """Return the public number of rows, if the plan uses it; None if all counts have noise."""
+    place = next((i for i, noised in enumerate(plan.measures) if noised.event is None), None)
+    return None if place is None else int(exact_results(plan, tables)[0][place].sum())
+
+
 def declared_keys(plan: Plan) -> CellKeys:
     """Return the keys of all declared cells."""
     shown, typed = {}, {}

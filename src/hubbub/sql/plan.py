@@ -40,6 +40,7 @@ from hubbub.sql.keys import Cells, Groups
 from hubbub.sql.measures import Measure
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure
 from hubbub.sql.noise_budget import noise_budgets
+from hubbub.sql.public_rows import rows_are_public
 from hubbub.sql.query import Query
 from hubbub.sql.relations import Rel
 from hubbub.sql.statements import Statement, statements, statements_at
@@ -151,6 +152,7 @@ def plan(
         intervals,
         limits.rows if limits is not None and auto else 1,
         delta,
+        rows_are_public(query),
     )
     # bounds that are found when the query runs need pure losses, which do not depend on the bound
     budgets = noise_budgets(epsilon, delta, "laplace" if auto else noise)
@@ -281,7 +283,8 @@ def _event(allocation: Allocation, rule: partition_selection.Rule | None, levels
     """Return the event to charge for all noise and selections of a query."""
     parts: list[tuple[Event, int]] = [(each.mechanism.event, 1) for each in levels]
     for i, noised in enumerate(allocation.measures):
-        parts.append((rule.event if rule is not None and i == allocation.keys else noised.mechanism.event, 1))
+        event = rule.event if rule is not None and i == allocation.keys else noised.event
+        parts += [] if event is None else [(event, 1)]
     for each in allocation.choices:
         parts += each.events
     return Composed(tuple(parts))

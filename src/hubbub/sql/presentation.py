@@ -102,7 +102,16 @@ def _columns(
             columns.append(replace(each, value=each.value.astype(np.int64)) if whole else each)
         else:
             columns.append(expression(plan, expr, keys, estimates, sums, level))
+        if mentioned(expr) and _public(plan, expr):
+            columns[-1] = replace(columns[-1], low=nothing, high=nothing, half=None)
     return columns
+
+
+def _public(plan: Plan, expr: Expr) -> bool:
+    """Return whether an output has no noise: it reads keys and public counts alone."""
+    selected = {name for each in plan.choices for name in each.choice.names}
+    measures = [m for name, formula in plan.formulas.items() if name in mentioned(expr) for m in formula.measures]
+    return not mentioned(expr) & selected and all(plan.measures[plan.place(m)].event is None for m in measures)
 
 
 def _sampling(

@@ -15,6 +15,7 @@ from hubbub.sql.aggregates.formula import Floats
 from hubbub.sql.expressions import Expr, facts
 from hubbub.sql.measures import BoundedSum, Measure, RowCount, UnitCount
 from hubbub.sql.plan import Plan
+from hubbub.sql.public_rows import never_null
 from hubbub.sql.query import Aggregate
 
 #: The half width of a 95% interval in standard errors.
@@ -115,6 +116,8 @@ def _error(plan: Plan, aggregate: Aggregate, sums: Sequence[Floats]) -> Sampling
 
 def _of_count(plan: Plan, aggregate: Aggregate, sums: Sequence[Floats]) -> SamplingError | None:
     place = plan.place(plan.formulas[aggregate.name].measures[0])
+    if plan.measures[place].event is None:
+        return None  # a number that is public is the same in every sample
     return SamplingError(NORMAL * np.sqrt(np.maximum(sums[place], 1.0)))
 
 
@@ -227,7 +230,8 @@ def _count(plan: Plan, present: Sequence[Expr], aggregate: Aggregate, sums: Sequ
         measure = each.measure
         if isinstance(measure, UnitCount) or measure.where != aggregate.where:
             continue
-        if isinstance(measure, RowCount) and set(measure.present) == set(present):
+        whole = each.event is None and all(map(never_null, present))
+        if isinstance(measure, RowCount) and (set(measure.present) == set(present) or whole):
             return np.maximum(sums[place], 1.0)
     return None
 

@@ -103,6 +103,7 @@ class DatasetForm(BaseModel):
     name: str
     protected: str
     neighbors: str
+    rows: int | None = Field(description="The number of rows, where it is public.")
     disabled: list[dict[str, str]]
     profile: dict[str, Any] | None = Field(
         default=None, description="The newest published profile: its charge, data version, and noisy histograms."
@@ -189,6 +190,7 @@ class EstimateForm(BaseModel):
     sql: list[str]
     target: str = Field(description="What a relative margin of error was taken of; empty if none was requested.")
     group_rows: int | None = Field(description="Rows in an average group, if the dataset has a profile.")
+    units: int | None = Field(None, description="Number of privacy units, if it is public or has a profile.")
     warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
     groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
     fits: int | None = Field(description="Number of such queries within budget now; null if that is not shown.")
