@@ -264,3 +264,19 @@ def test_a_guarantee_is_called_vacuous_where_guesses_are_right(epsilon: str, del
     assert ((e + d) / (e + 1) > 0.999) is vacuous
     said = odds.warnings(epsilon=Fraction(epsilon), delta=Fraction(delta))
     assert any(text.startswith("This guarantee is vacuous") and "999 of 1,000" in text for text in said) is vacuous
+
+
+@pytest.mark.row(6)
+@pytest.mark.parametrize("delta", [NONE, Fraction(1, 10**9)])
+def test_a_tiny_epsilon_is_said_to_tell_nothing(delta: Fraction) -> None:
+    """All n people together move a guess by at most tanh(nε/2), with δ by the group's bound; said up to a tenth."""
+    for epsilon, people, nothing in (("0.0001", 1000, True), ("0.0001", 2100, False), ("0.001", 190, True)):
+        said = [
+            text for text in odds.warnings(epsilon=Fraction(epsilon), delta=delta, people=people) if "nothing" in text
+        ]
+        assert bool(said) is nothing
+        if said:
+            e, g = e_to(Fraction(epsilon)), e_to(people * Fraction(epsilon))
+            failing = mpmath.mpf(delta.numerator) / delta.denominator * (g - 1) / (e - 1)
+            influence = (g - 1 + 2 * failing) / (g + 1)
+            assert 0 <= float(shown(said[0])[1]) - (50 + 50 * influence) < 0.1

@@ -19,6 +19,10 @@ WIDER = Fraction(11, 10)
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _THREE = Context(prec=3, rounding=ROUND_CEILING)
 _MANY = 10**6
+#: Below this ε, it may be that nothing can be learned from a dataset of ordinary size.
+SMALL = Fraction(1, 100)
+#: Answers on which all people together have no more influence than this tell almost nothing.
+_NOTHING_TOLD = Fraction(1, 10)
 
 
 def factor(epsilon: Fraction) -> Fraction:
@@ -108,6 +112,32 @@ def rise(*, epsilon: Fraction, delta: Fraction) -> str:
         return f"{verb} by any factor"
     shown = "more than 1,000,000" if most > _MANY else f"at most {times(most)}"
     return f"{verb} by a factor of {shown}{but_for(chance)}"
+
+
+def uninformative(*, epsilon: Fraction, delta: Fraction, people: int, word: str = "people") -> str:
+    """Say so where ε is so small that the answers tell almost nothing about the whole dataset; "" elsewhere.
+
+    By `accounting.convert.total_variation`, all n people together have at most tanh(nε/2) of influence; with δ,
+    (e^(nε) − 1 + 2δₙ)/(e^(nε) + 1), where δₙ = δ(e^(nε) − 1)/(e^ε − 1).
+
+    >>> print(uninformative(epsilon=Fraction(1, 10**4), delta=Fraction(0), people=1000))
+    At this ε the answers tell almost nothing: without the data of all 1,000 people they would be nearly the same, and \
+at most 52.5 of 100 guesses can tell (coin flips get 50).
+    >>> uninformative(epsilon=Fraction(1, 100), delta=Fraction(0), people=1000)
+    ''
+    """
+    if people * epsilon > 1:
+        return ""
+    growth = exp(people * epsilon)
+    failing = delta * (growth - 1) / (exp(epsilon) - 1)
+    influence = ((growth - 1 + 2 * failing) / (growth + 1)).above()
+    if influence > _NOTHING_TOLD:
+        return ""
+    guesses = f"{float(ceil_to(50 + 50 * influence, 1)):g}"
+    return (
+        f"At this ε the answers tell almost nothing: without the data of all {people:,} {word} they would be nearly the"
+        f" same, and at most {guesses} of 100 guesses can tell (coin flips get 50)."
+    )
 
 
 def consequence(*, epsilon: Fraction, delta: Fraction) -> str:

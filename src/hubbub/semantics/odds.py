@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.core import numbers
-from hubbub.core.odds import LARGE, but_for, consequence, factor, limit, rise
+from hubbub.core.odds import LARGE, but_for, consequence, factor, limit, rise, uninformative
 from hubbub.core.reals import ceil_to, exp, floor_to, sqrt
 from hubbub.errors import ParameterError
 
@@ -111,7 +111,8 @@ def semantic(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fracti
 
 def warnings(*, epsilon: Fraction, delta: Fraction, people: int | None = None) -> tuple[str, ...]:
     """List the caveats of this guarantee."""
-    caveats = []
+    told = "" if people is None else uninformative(epsilon=epsilon, delta=delta, people=people)
+    caveats = [told] if told else []
     if guess(epsilon=epsilon, delta=delta) > VACUOUS:
         caveats.append("This guarantee is vacuous: it allows more than 999 of 1,000 guesses to be right.")
     if people is not None and delta * people >= 1:
