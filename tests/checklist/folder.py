@@ -23,6 +23,26 @@ def _bits(folder: Path) -> None:
     _write(folder / "bits.csv", ("person", "a", "b", "c"), ((i, *kinds[i % 8]) for i in range(1000)))
 
 
+def _scores(folder: Path) -> None:
+    """Write 55 votes: candidate k has k of them."""
+    _write(folder / "votes.csv", ("candidate",), ((k,) for k in range(1, 11) for _ in range(k)))
+
+
+def _coins(folder: Path) -> None:
+    """Write 300 rows of three independent bits, which 40%, 40% and 10% have, rounded to whole rows."""
+    counts = {
+        (0, 0, 0): 97,
+        (0, 0, 1): 11,
+        (0, 1, 0): 65,
+        (0, 1, 1): 7,
+        (1, 0, 0): 65,
+        (1, 0, 1): 7,
+        (1, 1, 0): 43,
+        (1, 1, 1): 5,
+    }
+    _write(folder / "coins.csv", ("p", "q", "r"), (bits for bits, count in counts.items() for _ in range(count)))
+
+
 def make_folder(folder: Path) -> Path:
     """Write what the commands need into an empty folder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -30,4 +50,6 @@ def make_folder(folder: Path) -> Path:
         shutil.copy(path, folder)
     (folder / "health.csv").write_bytes((resources.files("hubbub") / "demo" / "health.csv").read_bytes())
     _bits(folder)
+    _scores(folder)
+    _coins(folder)
     return folder

@@ -45,7 +45,7 @@ class Figure:
         """Compare the figure with the expected value or range."""
         number = _number(figure)
         if isinstance(self.expected, tuple):
-            return number is not None and self.expected[0] <= number <= self.expected[1]
+            return number is not None and self.expected[0] <= float(number) <= self.expected[1]
         expected = _number(self.expected)
         if number is None or expected is None:
             return figure == self.expected

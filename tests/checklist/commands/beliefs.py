@@ -1,102 +1,282 @@
 """Rows 11–23, 107, 108, 112, 114, 115 and 117: what an adversary can come to believe."""
 
-from tests.checklist.record import Place, Row
+from tests.checklist.record import Figure, Place, Row
 
 RECORDS = (
     Row(
         number=11,
         places=(Place("2014", "2", "Theorem 2.2"), Place("2014", "3.2")),
         says="ε-privacy bounds the statistical difference between the beliefs of games 0 and i; tanh(ε/2) is exact.",
+        lives="`hubbub explain beliefs`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain beliefs -e 1",
+        figures=(
+            Figure("bound", r"^ε-private ⇒ beliefs within +([\d.]+)", (0.4621, 0.4623), "tanh(½) = 0.46212"),
+            Figure(
+                "attained", r"^ε-private ⇒ beliefs within +[\d.]+ +([\d.]+)", "0.462", "response on an exclusive or"
+            ),
+            Figure("printed", r"^ε-private ⇒ beliefs within +[\d.]+ +[\d.]+ +([\d.]+)", (1.718, 1.719), "e − 1"),
+        ),
     ),
     Row(
         number=12,
         places=(Place("2014", "2", "Theorem 2.2, converse"),),
         says="If no belief moves by more than s, the mechanism is 4·artanh(s)-private.",
+        lives="`hubbub explain beliefs`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain beliefs -e 0.4",
+        figures=(
+            Figure(
+                "s of randomized response",
+                r"changes beliefs by s = ([\d.]*\d)",
+                (0.0996, 0.0997),
+                "tanh(0.1) = 0.09967",
+            ),
+            Figure("4·artanh(s)", r"beliefs within s ⇒ private at +([\d.]+)", (0.4, 0.4001), "ε = 0.4"),
+            Figure(
+                "printed: 3s",
+                r"beliefs within s ⇒ private at +[\d.]+ +[\d.]+ +([\d.]+)",
+                "0.299",
+                "less than 0.4: false",
+            ),
+        ),
     ),
     Row(
         number=13,
         places=(Place("2014", "2", "Definition 2.3, Theorem 2.4(1)"), Place("2014", "3.4")),
         says="With δ below ε²/n, (ε, δ)-privacy bounds beliefs by e^(3ε) − 1 + 2√(nδ), except with probability 4√(nδ).",
+        lives="`hubbub explain approximate`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain approximate -e 0.1 --delta 1e-12 --n 1000000",
+        figures=(
+            Figure("as printed", r"^as printed +([\d.]+)", "0.352", "e^0.3 − 1 + 2√(nδ) = 0.3519"),
+            Figure("except with probability", r"^as printed +[\d.]+ +([\d.]+)", "0.004", "4√(nδ)"),
+            Figure("ours", r"^this one +([\d.]+)", (0.04996, 0.3519), "between tanh(ε/2) and the printed bound"),
+        ),
     ),
     Row(
         number=14,
         places=(Place("2014", "2", "Theorem 2.4(2)"),),
         says="The converse with δ, (3ε, 2δ) in print, fails for randomized response at ε = 0.4.",
+        lives="`hubbub explain converse`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain converse",
+        figures=(
+            Figure("corrected", r"^corrected: 4·artanh\(s\) +([\d.]+)", (0.4, 0.4003), "4·artanh(0.0997) = 0.40014"),
+            Figure("printed", r"2.4\(2\): 3s +([\d.]+)", "0.299", "3 × 0.0997"),
+            Figure(
+                "δ of the counterexample at 3s",
+                r"its δ is ([\d.]*\d)",
+                (0.05, 0.06),
+                "(e^0.4 − e^0.2991)/(1 + e^0.4) = 0.0575; 0 as printed",
+            ),
+        ),
     ),
     Row(
         number=15,
         places=(Place("2014", "3.1", "Lemma 3.3(1, 3, 4)"), Place("2014", "A.1")),
         says="Pointwise closeness implies indistinguishability; joint distributions add δ + δ₁.",
+        lives="`hubbub explain lemma`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain lemma",
+        figures=(
+            Figure(
+                "part 1: δ of sets", r"^1: closeness .*points +([\d.]+)", (0, 0.0348), "at most the mass of exceptions"
+            ),
+            Figure(
+                "parts 3, 4: δ of joint distributions",
+                r"^3, 4: .*distributions +([\d.]+)",
+                (0.0199, 0.02),
+                "1 − (1 − δ)(1 − δ₁) = 0.0199 ≤ δ + δ₁",
+            ),
+        ),
     ),
     Row(
         number=16,
         places=(Place("2014", "3.1", "Lemma 3.3(2)"), Place("2014", "A.1", "part 2")),
         says="(ε, δ)-close distributions are pointwise within e^(2ε), except on a mass proportional to δ.",
+        lives="`hubbub explain lemma`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain lemma -e 0.5 --delta 0.01",
+        figures=(
+            Figure("mass of the exceptions", r"^2: .*2ε +([\d.]+)", "0.0348", "δ(1 + e^(−1))/(1 − e^(−½)) = 0.03476"),
+            Figure("printed", r"^2: .*2ε +[\d.]+ +[\d.]+ +([\d.]+)", "0.0243", "2δ/(ε·e^ε): too small"),
+        ),
+        quick=True,
     ),
     Row(
         number=17,
         places=(Place("2014", "3.1", "Lemma 3.3(5)"),),
         says="(ε, δ)-close distributions have a statistical difference of at most (e^ε − 1 + 2δ)/(e^ε + 1).",
+        lives="`hubbub explain lemma`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain lemma -e 0.5 --delta 0.01",
+        figures=(
+            Figure("bound", r"^5: statistical difference +[\d.]+ +([\d.]+)", "0.2525", "(e^½ − 1 + 0.02)/(e^½ + 1)"),
+            Figure("printed", r"^5: statistical difference +[\d.]+ +[\d.]+ +([\d.]+)", "0.6587", "e^½ − 1 + 0.01"),
+        ),
     ),
     Row(
         number=18,
         places=(Place("2014", "3.3", "Lemma 3.4"),),
         says="If joint distributions are close, so are most conditional ones, at 3ε.",
+        lives="`hubbub explain conditioning`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain conditioning",
+        figures=(
+            Figure("bound", r"^bound +([\d.]+)", "0.0401", "2δ/d + δ(1 + e^(−2ε))/(1 − e^(−ε)) = 0.02 + 0.0201"),
+            Figure(
+                "answers that break it", r"^answers that break .*example +([\d.]+)", (0, 0.0401), "at most the bound"
+            ),
+            Figure("printed", r"^as printed +([\d.]+)", "0.0398", "2δ/d + 2δ/(ε·e^ε)"),
+        ),
     ),
     Row(
         number=19,
         places=(Place("2014", "4", "Definition 4.1, Theorem 4.2"),),
         says="Where only most datasets have close neighbors, beliefs are bounded for priors that expect such datasets.",
+        lives="`hubbub explain local`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain local",
+        figures=(
+            Figure("δ₂", r"δ₂ = δ \+ δ₁ = (\S+) everywhere", "4e-12", "1e-12 + 3e-12"),
+            Figure("except with probability", r"^3e-12 +[\d.]+ +([\d.]+)", "0.008", "4√(nδ₂)"),
+        ),
     ),
     Row(
         number=20,
         places=(Place("2014", "4", "Definition 4.3, Corollary 4.4"),),
         says="Noise that is calibrated to local sensitivity protects under such priors, and leaks under differential"
         " privacy.",
+        lives="`hubbub explain local-sensitivity`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain local-sensitivity -e 0.5 --set gap=8",
+        figures=(
+            Figure(
+                "noise for sensitivity 1: loss on split data", r"^a sensitivity of 1 +\d+ +([\d.]+)", "4", "8 × 0.5"
+            ),
+            Figure("noise for the worst case", r"^the worst case, 8 +\d+ +([\d.]+)", "0.5", "ε"),
+        ),
     ),
     Row(
         number=21,
         places=(Place("2014", "A.2"),),
         says="A belief that ignores the real data can be surprised without bound by an (ε, δ)-private answer.",
+        lives="`hubbub explain oblivious`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain oblivious -e 0.5 --delta 1e-6 --n 100",
+        figures=(
+            Figure(
+                "likelihood ratio",
+                r"^Gaussian with the variance as printed.*² +([\d.]+)",
+                "0.165",
+                "exp((1 − 2n)/(2σ²)), σ² = ln(1/δ)/ε²",
+            ),
+            Figure("posterior, %", r"^Gaussian with the variance as printed.* ([\d.]+)%", "85.8", "1/(1 + 0.1652)"),
+        ),
     ),
     Row(
         number=22,
         places=(Place("2014", "A.2", "equations 4 and 5"),),
         says="A test of level α whether a person is in the data has power at most e^ε·α + δ.",
+        lives="`hubbub explain`; [meaning.md](meaning.md)",
+        command="hubbub explain -e 1 --json",
+        figures=(
+            Figure("power at level 5%", "$.power", "0.1359", "e·0.05"),
+            Figure("best guess", "$.guess", "0.7311", "e/(1 + e)"),
+        ),
+        quick=True,
     ),
     Row(
         number=23,
         places=(Place("2011", "dalenius"), Place("2014", "2", "Example 1")),
         says="Learning about the world is no breach: the smoking study, Dalenius's goal and Turing's height.",
+        lives="`hubbub explain smoking`, `dalenius`, `height`; [meaning.md](meaning.md)",
+        command="""
+hubbub explain smoking
+hubbub explain height
+""",
+        figures=(
+            Figure(
+                "one row changes a belief by at most",
+                r"one row changes any belief by at most ([\d.]+) percent",
+                "24.5",
+                "tanh(¼), rounded up",
+            ),
+            Figure(
+                "Turing's height, mm",
+                r"(?:height|Turing)[^:]*: (\d+) mm",
+                (1650, 1750),
+                "the mean + 50 = 1700; margin 7",
+            ),
+        ),
     ),
     Row(
         number=107,
         places=(Place("2011", "dalenius", "one-time pad"),),
         says="Any useful answer can serve as a one-time pad: with the right auxiliary information it reveals a secret.",
+        lives="`hubbub explain pad`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain pad -e 0.5",
+        figures=(
+            Figure(
+                "right guesses with the release, %",
+                r"^ *0.5 +([\d.]+)%",
+                (90, 93),
+                "even or odd bucket of width 20, noise of scale 2",
+            ),
+            Figure("without it, %", r"best guess at her secret is right with ([\d.]+)%", "50", "a one-time pad"),
+        ),
     ),
     Row(
         number=108,
         places=(Place("2011", "privacy", "consequences"),),
         says="Joining the data makes no event, such as a raised premium, more than e^ε times as likely.",
+        lives="`hubbub explain insurer`, `hubbub explain`, data sheets; [meaning.md](meaning.md)",
+        command="""
+hubbub explain insurer -e 1
+hubbub explain -e 1
+""",
+        figures=(
+            Figure("10% becomes at most, %", r"^ +10.0% +([\d.]+)%", "27.2", "10% × e"),
+            Figure("factor", r"Joining the data makes .* more than ([\d.]+) times", "2.72", "e"),
+        ),
     ),
     Row(
         number=112,
         places=(Place("2014", "2", "Remark 1, information"),),
         says="Semantic privacy can be measured in bits learned about a person.",
+        lives="`hubbub explain information`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain information -e 1",
+        figures=(
+            Figure(
+                "bits about a yes-or-no fact",
+                r"yes-or-no fact +([\d.]+)",
+                "0.1601",
+                "1 − H(e/(1 + e)) = 0.1601 for randomized response",
+            ),
+            Figure("by the definition alone", r"ε·log₂e = ([\d.]*\d)", "1.443", "1/ln 2"),
+        ),
     ),
     Row(
         number=114,
         places=(Place("2014", "3.1", "point-wise privacy"),),
         says="The chance that the odds move by more than e^ε is not δ; for Gaussian noise it is many times δ.",
+        lives="`hubbub explain`, `hubbub check`, data sheets; [meaning.md](meaning.md)",
+        command="hubbub explain -e 1 --delta 1e-5",
+        figures=(
+            Figure(
+                "chance of odds beyond e",
+                r"Gaussian noise of this ε and δ, it is ([\d.e-]*\d)",
+                (1.6e-4, 1.65e-4),
+                "Φ(1/(2σ) − σ) at σ = 3.7306: 1.61e-4",
+            ),
+        ),
     ),
     Row(
         number=115,
         places=(Place("2014", "3.4", "sharper"),),
         says="The bound on beliefs of Theorem 2.4 can be sharpened by splitting the loss at ε + η.",
+        lives="`hubbub explain approximate`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain approximate -e 1 --delta 1e-12 --n 1000000",
+        figures=(Figure("ours", r"^this one +([\d.]+)", (0.4621, 0.55), "above tanh(½); the earlier bound had 0.906"),),
     ),
     Row(
         number=117,
         places=(Place("2014", "4", "Theorem 4.2, constant"),),
         says="Theorem 4.2 prints √(nδ₂) where Theorem 2.4 has 2√(nδ); the factor 2 belongs in both.",
+        lives="`hubbub explain local`, page *Explain*; [meaning.md](meaning.md)",
+        command="hubbub explain local",
+        figures=(
+            Figure("the term that the proof gives", r"as in Theorem 2.4, gives (\S+)\.", "2√(nδ₂)", "Theorem 2.4"),
+        ),
     ),
 )
