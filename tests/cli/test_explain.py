@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from hubbub.answers import terminal
+from hubbub.attacks.screens import SCREENS
 from hubbub.cli import main
 from hubbub.semantics.explanation import explain
 
@@ -107,6 +108,58 @@ def test_the_separation_is_a_table_over_bits_and_people(run: Run) -> None:
     _, out, _ = run("explain", "separation", "--epsilon", "0.5", "--n", "7")
     assert "One private answer" in out
     assert "printed" in out
+
+
+def test_a_screen_is_printed_with_table_figure_and_parameters(run: Run) -> None:
+    code, out, _ = run("explain", "beliefs", "--epsilon", "1", "--plot", "beliefs.svg")
+    assert code == 0
+    text = " ".join(out.split())
+    assert "tanh(ε/2) = 46.3 percentage points" in text
+    assert "beliefs within s ⇒ private at" in text
+    assert out.count("┊") > 5  # the position of ε in the figure
+    assert "Parameters: epsilon=1." in text
+    assert Path("beliefs.svg").read_text().startswith("<svg")
+    form = json.loads(run("explain", "beliefs", "--set", "epsilon=1", "--json")[1])
+    assert form["rows"][0][2] == "0.4621"  # tanh(½)
+    assert form["figure"]["kind"] == "curves"
+
+
+def test_the_help_lists_every_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", "--help"])
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out and screen.title in out for name, screen in SCREENS.items())
+
+
+@pytest.mark.row(10)
+def test_the_game_is_played_against_the_ledger(run: Run) -> None:
+    """One count at ε = ½: a secret of 50 % becomes 62.2 % at worst, and the mechanisms are listed."""
+    assert run("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.5")[0] == 0
+    code, out, _ = run("explain", "game", "--dataset", "visits", "--set", "people=1")
+    assert code == 0
+    text = " ".join(out.split())
+    assert "All queries so far by everybody on visits: 1 charge (1 × laplace)." in text
+    assert "they cost ε = 0.5." in text
+    assert "In game 0, which uses everybody's data, the belief becomes 62.2%" in text  # e^½/(1 + e^½)
+    form = json.loads(run("explain", "game", "--dataset", "visits", "--set", "people=1", "--json")[1])
+    assert form["rows"][-1] == ["secret", "50.0%", "50.0%", "62.2%", "50.0%"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["beliefs", "--n", "3"], "HB692"),
+        (["beliefs", "--set", "epsilon"], "HB692"),
+        (["beliefs", "--plot", "beliefs.png"], "HB693"),
+        (["beliefs", "--plot", "nowhere/beliefs.svg"], "HB693"),
+        (["height", "--plot", "height.svg"], "HB693"),
+        (["game", "--analyst", "ana"], "HB174"),
+    ],
+)
+def test_what_a_screen_does_not_have_is_refused(run: Run, words: list[str], code: str) -> None:
+    status, out, err = run("explain", *words)
+    assert (status, out) == (1, "")
+    assert code in err
 
 
 def test_a_long_sentence_is_wrapped_with_a_hanging_indent() -> None:

@@ -27,6 +27,8 @@ PAGES = (
     "/explain",
     "/explain/report",
     "/explain/lab",
+    "/explain/game",
+    "/explain/beliefs",
     "/sign-in",
     "/nowhere",
 )
@@ -75,6 +77,8 @@ def test_pages_are_for_their_roles(visitor: Visitor) -> None:
         "/explain": (200, 200, 200),
         "/explain/report": (200, 200, 403),
         "/explain/lab": (200, 200, 200),
+        "/explain/game": (200, 200, 200),
+        "/explain/nothing": (404, 404, 404),
         "/nowhere": (404, 404, 404),
     }
     clients = [visitor(who) for who in ("owner", "auditor", "ana")]
