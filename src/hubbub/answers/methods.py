@@ -172,9 +172,11 @@ class Analyses(Generic[R]):
         ways: int | None = None,
         total: int | None = None,
         where: str | None = None,
+        predicates: Sequence[str] | None = None,
+        accuracy: Number | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release a small synthetic database that approximates the data on all conjunctions."""
+        """Release a small synthetic database that approximates the data on all conjunctions, or on given predicates."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -182,6 +184,8 @@ class Analyses(Generic[R]):
             "ways": ways,
             "total": total,
             "where": where,
+            "predicates": None if predicates is None else list(predicates),
+            "accuracy": accuracy,
         }
         return self.call("small_database", arguments, **options)
 

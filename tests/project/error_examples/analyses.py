@@ -72,4 +72,6 @@ h.release(
     "HB679": sql("CALL median(table => 'visits', column => 'region')"),
     "HB680": sql("CALL triangle_count(table => 'calls', ends => ['caller', 'callee'])"),
     "HB681": sql("CALL graph_distance(table => 'calls', ends => ['caller', 'callee'], property => 'non_expansive')"),
+    "HB682": sql("CALL small_database(table => 'visits', columns => ['region'], predicates => ['age >= 65'])"),
+    "HB683": sql("CALL small_database(table => 'visits', columns => ['region'], size => 5, accuracy => 0.2)"),
 }
