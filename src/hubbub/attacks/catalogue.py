@@ -108,6 +108,18 @@ _ATTACKS: tuple[Attack, ...] = (
         "infer secrets from k-anonymous groups and suppressed counts",
         table="may",
     ),
+    Attack(
+        "intersection",
+        "hubbub.attacks.intersection:study",
+        "intersect k-anonymous tables of the same people",
+        table="may",
+    ),
+    Attack(
+        "swapping",
+        "hubbub.attacks.swapping:study",
+        "find rows although a column was swapped between pairs",
+        table="may",
+    ),
     Attack("tokens", "hubbub.attacks.tokens:study", "recover words that were replaced by hashes", table="may"),
     Attack("floats", "hubbub.attacks.floats:study", "exploit the low-order bits of floating-point noise"),
     Attack("timing", "hubbub.attacks.timing:study", "measure how long sampling the noise takes"),
@@ -134,6 +146,12 @@ _ATTACKS: tuple[Attack, ...] = (
         "hubbub.attacks.isolation:study",
         "find a person in the output of a crowd sanitizer",
         table="may",
+    ),
+    Attack("isolator", "hubbub.attacks.isolator:study", "isolate a lonely person by published counts"),
+    Attack(
+        "attributes",
+        "hubbub.attacks.attributes:study",
+        "complete a person's attributes from a crowd sanitizer",
     ),
 )
 
