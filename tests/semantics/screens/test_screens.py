@@ -67,7 +67,7 @@ def test_curves_are_drawn_where_they_are() -> None:
 
 def test_bars_are_as_tall_as_their_values() -> None:
     drawn = svg.draw(Bars("b", ("one", "two"), (("s", (0.5, 1.0)),)))
-    assert re.findall(r'height="([\d.]+)" fill="#14665f"><title>', drawn) == ["95.0", "190.0"]
+    assert re.findall(r'y="[\d.]+" width="[\d.]+%" height="([\d.]+)"', drawn) == ["95.0", "190.0"]
 
 
 @pytest.mark.parametrize(

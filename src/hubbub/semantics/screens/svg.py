@@ -64,12 +64,11 @@ def _bars(figure: Bars) -> tuple[str, str]:
     width = slot * 0.8 / len(figure.series)
     for number, group in enumerate(figure.groups):
         start = _LEFT + slot * number + slot * 0.1
-        for index, (name, heights) in enumerate(figure.series):
+        for index, (_, heights) in enumerate(figure.series):
             tall = round(_DEEP * min(1.0, max(0.0, heights[number])), 2)
             parts.append(
                 f'<rect class="tone-{index % 6}" x="{start + width * index:.3f}%" y="{_TOP + _DEEP - tall}"'
-                f' width="{width * 0.92:.3f}%" height="{tall}" fill="{_tone(index)}">'
-                f"<title>{html.escape(f'{group}, {name}: {100 * heights[number]:.1f}%')}</title></rect>"
+                f' width="{width * 0.92:.3f}%" height="{tall}" fill="{_tone(index)}"/>'
             )
         parts.append(
             f'<text class="note" x="{_LEFT + slot * (number + 0.5):.3f}%" y="{_TOP + _DEEP + 18}"'
