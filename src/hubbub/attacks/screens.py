@@ -5,6 +5,7 @@ Tested in tests/cli/test_explain.py.
 
 from fractions import Fraction
 
+from hubbub.attacks import code_screen
 from hubbub.attacks.separations import table
 from hubbub.core import numbers
 from hubbub.errors import ParameterError
@@ -61,5 +62,6 @@ SCREENS: dict[str, Screen] = SEMANTIC | {
         " 4).",
         (base.epsilon(), base.Control("n", "People", "1,100,10000", "text")),
         separation,
-    )
+    ),
+    code_screen.SCREEN.name: code_screen.SCREEN,
 }

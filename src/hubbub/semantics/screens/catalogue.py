@@ -5,6 +5,7 @@ Tested in tests/semantics/screens/test_screens.py.
 
 from hubbub.semantics import examples
 from hubbub.semantics.screens import (
+    accuracy,
     adversaries,
     composition,
     consequences,
@@ -14,6 +15,7 @@ from hubbub.semantics.screens import (
     sensitivity,
     theorems,
     under_delta,
+    unprotected,
 )
 from hubbub.semantics.screens.base import Screen
 
@@ -28,6 +30,8 @@ _GROUPS = (
     under_delta.SCREENS,
     sensitivity.SCREENS,
     lemmas.SCREENS,
+    unprotected.SCREENS,
+    accuracy.SCREENS,
 )
 
 SCREENS: dict[str, Screen] = {screen.name: screen for group in _GROUPS for screen in group}
