@@ -22,7 +22,7 @@ def mixture(apart: float, *, k: int, d: int, n: int, rng: np.random.Generator) -
 def noise_variance(moved: Floats, shape: Shape, *, t: int) -> float:
     """Estimate the variance that the sanitizer added to each coordinate, from the published rows alone.
 
-    A squared t-radius τ² of the true rows adds λ = τ²/d per coordinate (ball: τ²/(d + 2)). The published rows are spread
+    A squared t-radius τ² of the true rows adds λ = τ²/d to a coordinate (ball: τ²/(d + 2)). The published rows spread
     more widely, and so are their crowds: by V/(V − λ) if V is the published variance. Solve both for λ.
     """
     d = moved.shape[1]
