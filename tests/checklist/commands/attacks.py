@@ -176,6 +176,13 @@ RECORDS = (
         number=98,
         places=(Place("2006", "1.2"),),
         says="Differential privacy yields protection against isolation: an isolator gains a factor of at most e^ε.",
+        lives="`hubbub attack isolator`, page *Lab*; [meaning.md](meaning.md), [attacks.md](attacks.md)",
+        command="hubbub attack isolator -e 1 --seed 5 --set people=100 --json",
+        figures=(
+            Figure("exact counts, isolated", "$.findings.0.score.share", "1", "only the true corner fits the counts"),
+            Figure("hubbub, isolated", "$.findings.1.score.share", (0.08, 0.4246), "at most 0.3398; sd 0.021"),
+            Figure("maximum", "$.findings.1.ceiling", "0.3398", "e/8"),
+        ),
     ),
     Row(
         number=104,

@@ -92,7 +92,8 @@ def conditioning(*, epsilon: Fraction, delta: Fraction, kept: Fraction) -> Readi
             f"The exception is needed: in this example, rare hints break the conclusion, and they have probability"
             f" {decimal(broken)}.",
             f"The paper prints 2δ/d + 2δ/(εe^ε) = {decimal(2 * d / float(kept) + 2 * d / (e * exp(e)))}. Its proof"
-            " relies on the false constants of Lemma 3.3(2), and it fails for larger ε.",
+            " relies on the false constants of Lemma 3.3(2), and bounds one of two sets of answers under the wrong"
+            " distribution: at ε = 1, δ = 0.001 and d = 0.0999 it fails.",
         ),
         ("quantity", "probability"),
         (

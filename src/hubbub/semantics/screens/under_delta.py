@@ -6,7 +6,7 @@ Tested in tests/semantics/screens/test_readings.py.
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import log10, tanh
+from math import expm1, log10, sqrt, tanh
 
 from hubbub.core.numbers import brief
 from hubbub.semantics import bounds
@@ -77,6 +77,11 @@ def _printed(epsilon: Fraction, delta: Fraction, people: int) -> float:
     return 1.0 if printed is None else min(1.0, float(printed[0]))
 
 
+def _added(epsilon: Fraction, delta: Fraction, people: int) -> float:
+    """Return e^(3ε) − 1 + √(nδ)."""
+    return expm1(3 * float(epsilon)) + sqrt(people * float(delta))
+
+
 @lru_cache(maxsize=64)
 def local(*, epsilon: Fraction, delta: Fraction, exceptions: Fraction, n: int) -> Reading:
     """Show local semantic privacy: a guarantee for the data that a belief considers likely."""
@@ -95,7 +100,9 @@ def local(*, epsilon: Fraction, delta: Fraction, exceptions: Fraction, n: int) -
             "This protects nobody against an adversary who considers an exception likely, and nobody whose data is one."
             " It is not differential privacy: hubbub charges for no such mechanism (`hubbub explain local-sensitivity`"
             " shows the leak).",
-            "In print, Theorem 4.2 has e^(3ε) − 1 + √(nδ₂) where the argument, as in Theorem 2.4, gives 2√(nδ₂).",
+            "In print, Theorem 4.2 adds √(nδ₂) to e^(3ε) − 1, and Theorem 2.4 adds 2√(nδ). Their common proof gives"
+            f" √(nδ₂), so here {decimal(_added(epsilon, delta + exceptions, n))} in all. Where they apply, the bound"
+            " above is below both.",
         ),
         ("δ₁", "beliefs change by", "except with probability"),
         tuple(
