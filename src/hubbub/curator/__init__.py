@@ -32,6 +32,7 @@ from hubbub.config.dataset import DEFAULT_FAILURES
 from hubbub.core import call as calls
 from hubbub.core import chunked_json, deadline, numbers
 from hubbub.core.events import Event, from_facts
+from hubbub.core.odds import SMALL
 from hubbub.core.schema import Table
 from hubbub.curator import history as past
 from hubbub.curator import receipt as receipts
@@ -232,7 +233,11 @@ class Curator:
         )
 
     def _sizes(self, planned: PreparedAnalysis) -> tuple[int | None, int | None]:
-        """Give the numbers of privacy units and rows of the dataset, if it has a profile."""
+        """Give the numbers of privacy units and rows of the dataset, if it has a profile or they are public."""
+        if len(planned.private) == 1 and planned.private[0].public_rows and planned.epsilon <= SMALL:
+            # counted only where the number may show that nothing can be learned
+            rows = self.public_rows(planned.private[0].name)
+            return rows, rows
         profiles = [self._profiles.find(table.name) for table in planned.private]
         profile = next((each for each in profiles if each is not None), None)
         return (None, None) if profile is None else (round(profile.units().value), round(profile.rows().value))
