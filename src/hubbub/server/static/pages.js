@@ -152,17 +152,18 @@ function toggleUpload() {
 function screens() {
   const form = document.querySelector("form[data-live]");
   if (!form) return;
-  const place = form.dataset.live;
+  // by attribute: a field named dataset or action would hide the property of the form
+  const place = form.getAttribute("data-live"), page = form.getAttribute("action");
   let busy = false, wanted = false, timer = 0;
 
   async function follow() {
     if (busy) { wanted = true; return; }
     busy = true;
-    const address = form.action + "?" + new URLSearchParams(new FormData(form));
+    const address = page + "?" + new URLSearchParams(new FormData(form));
     try {
       const answer = await fetch(address, { credentials: "same-origin" });
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const reading = page.getElementById(place);
+      const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const reading = parsed.getElementById(place);
       if (reading) {
         document.getElementById(place).replaceChildren(...reading.childNodes);
         window.history.replaceState(null, "", address);
