@@ -27,9 +27,16 @@ def test_every_screen_has_a_page_with_its_sentences(visitor: Visitor) -> None:
         if name in ("height", "smoking"):  # drawn anew; shown in tests/server/test_explain.py
             continue
         page = client.get(f"/explain/{name}")
-        shown = html.unescape(page.text)
-        assert all(sentence in shown for sentence in screen.read({}).sentences), name
+        shown = html.unescape(re.sub(r"<[^>]+>", "", page.text))
+        assert all(sentence.replace("`", "") in shown for sentence in screen.read({}).sentences), name
         assert 'role="img"' in page.text
+
+
+def test_a_screen_links_to_those_that_it_names(visitor: Visitor) -> None:
+    client = visitor("ana")
+    assert '<a href="/explain/pad">hubbub explain pad</a>' in client.get("/explain/dalenius?n=5").text
+    limits = client.get("/explain/limits").text
+    assert all(f'<a href="/explain/{name}">{name}</a>' in limits for name in ("pad", "smoking", "composition"))
 
 
 def test_a_parameter_moves_the_reading_and_a_wrong_one_is_refused(visitor: Visitor) -> None:

@@ -198,7 +198,7 @@ SCREENS = (
     Screen(
         "dalenius",
         "Can a study reveal nothing at all about a respondent?",
-        "Dalenius' goal of 1977, with the two left feet of Dwork (2011). See also: pad.",
+        "Dalenius' goal of 1977, with the two left feet of Dwork (2011). See also `hubbub explain pad`.",
         _STUDY,
         dalenius,
     ),

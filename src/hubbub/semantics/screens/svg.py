@@ -10,8 +10,9 @@ import html
 
 from hubbub.semantics.screens.figures import Bars, Curves, Figure
 
-#: Colors of the series, distinguishable with color blindness.
+#: Colors of the series, distinguishable with color blindness; curves also differ in their dashes.
 TONES = ("#14665f", "#d88a1c", "#6a6fc1", "#b3569a", "#4f8a2c", "#5f6d72")
+_DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "12 4")
 _SOFT, _GRID = "#5f6d72", "#d9dfdf"
 _TOP, _DEEP, _LINE = 24, 190, 20  # pixels: the top of the plot, its height, and a line of text
 _LEFT = 9.0  # percent of the width, for the labels of the vertical axis
@@ -19,31 +20,41 @@ _LEFT = 9.0  # percent of the width, for the labels of the vertical axis
 
 def draw(figure: Figure, *, alone: bool = False) -> str:
     """Draw a figure; with `alone`, as a file with a size and a white background."""
-    parts, words = _bars(figure) if isinstance(figure, Bars) else _curves(figure)
+    title = figure.caption if isinstance(figure, Bars) else f"{figure.caption}: {figure.y}"
+    unit = title if alone else "" if isinstance(figure, Bars) else figure.y
+    parts, words = _bars(figure, unit) if isinstance(figure, Bars) else _curves(figure, unit)
     names = [name for name, _ in figure.series]
     height = _TOP + _DEEP + 2 * _LINE + _LINE * len(names) + 6
     size = f'width="720" height="{height}" font-family="sans-serif"' if alone else f'width="100%" height="{height}"'
     ground = '<rect width="100%" height="100%" fill="#fff"/>' if alone else ""
     return (
         f'<svg class="screen-figure" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{html.escape(words)}"'
-        f' {size} font-size="13" fill="currentColor">{ground}{parts}{_legend(names)}</svg>'
+        f' {size} font-size="13" fill="currentColor">{ground}{parts}{_legend(names, isinstance(figure, Curves))}</svg>'
     )
 
 
-def _legend(names: list[str]) -> str:
-    lines = []
+def _legend(names: list[str], lines: bool) -> str:  # noqa: FBT001
+    parts = []
     for number, name in enumerate(names):
-        y = _TOP + _DEEP + 2 * _LINE + _LINE * number
-        lines.append(
-            f'<rect class="tone-{number % 6}" x="{_LEFT}%" y="{y}" width="18" height="10" rx="2"'
-            f' fill="{_tone(number)}"/>'
-            f'<svg x="{_LEFT}%" y="{y}" overflow="visible"><text x="26" y="10">{html.escape(name)}</text></svg>'
+        sample = (
+            f'<line class="line tone-{number % 6}" x2="22" y1="5" y2="5" stroke-width="2.5" stroke="{_tone(number)}"'
+            f' stroke-dasharray="{_dash(number)}"/>'
+            if lines
+            else f'<rect class="tone-{number % 6}" width="18" height="10" rx="2" fill="{_tone(number)}"/>'
         )
-    return "".join(lines)
+        y = _TOP + _DEEP + 2 * _LINE + _LINE * number
+        parts.append(
+            f'<svg x="{_LEFT}%" y="{y}" overflow="visible">{sample}<text x="28" y="10">{html.escape(name)}</text></svg>'
+        )
+    return "".join(parts)
 
 
 def _tone(number: int) -> str:
     return TONES[number % len(TONES)]
+
+
+def _dash(number: int) -> str:
+    return _DASHES[number % len(_DASHES)]
 
 
 def _frame(low: str, high: str, unit: str) -> str:
@@ -58,8 +69,8 @@ def _frame(low: str, high: str, unit: str) -> str:
     return "".join(lines)
 
 
-def _bars(figure: Bars) -> tuple[str, str]:
-    parts = [_frame("0%", "100%", figure.caption)]
+def _bars(figure: Bars, unit: str) -> tuple[str, str]:
+    parts = [_frame("0%", "100%", unit)]
     slot = (100 - _LEFT) / len(figure.groups)
     width = slot * 0.8 / len(figure.series)
     for number, group in enumerate(figure.groups):
@@ -81,7 +92,7 @@ def _bars(figure: Bars) -> tuple[str, str]:
     return "".join(parts), f"{figure.caption}. {words}"
 
 
-def _curves(figure: Curves) -> tuple[str, str]:
+def _curves(figure: Curves, unit: str) -> tuple[str, str]:
     low, high = figure.ends
     span = (high - low) or 1.0
     lines = []
@@ -91,7 +102,7 @@ def _curves(figure: Curves) -> tuple[str, str]:
         )
         lines.append(
             f'<path class="line tone-{number % 6}" vector-effect="non-scaling-stroke" fill="none" stroke-width="2.5"'
-            f' stroke="{_tone(number)}" d="M{path}"/>'
+            f' stroke="{_tone(number)}" stroke-dasharray="{_dash(number)}" d="M{path}"/>'
         )
     if figure.at is not None and low <= figure.at <= high:
         across = f"{100 * (figure.at - low) / span:.3f}"
@@ -101,7 +112,7 @@ def _curves(figure: Curves) -> tuple[str, str]:
         )
     foot = _TOP + _DEEP + 18
     drawing = (
-        f"{_frame('0', f'{figure.top:.4g}', f'{figure.caption}: {figure.y}')}"
+        f"{_frame('0', f'{figure.top:.4g}', unit)}"
         f'<svg x="{_LEFT}%" y="{_TOP}" width="{100 - _LEFT}%" height="{_DEEP}" viewBox="0 0 100 100"'
         f' preserveAspectRatio="none">{"".join(lines)}</svg>'
         f'<text class="note" x="{_LEFT}%" y="{foot}" fill="{_SOFT}">{low:.4g}</text>'

@@ -45,6 +45,7 @@ def show(visit: Visit) -> Response:
         "explain_screen.html" if game is None else "explain_game.html",
         status=status_of(problem) if problem else 200,
         screen=screen,
+        screens=SCREENS,
         controls=[control for control in screen.controls if game is None or control.name not in _TABLES],
         values=values,
         reading=reading,
