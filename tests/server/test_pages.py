@@ -27,6 +27,7 @@ PAGES = (
     "/explain",
     "/explain/report",
     "/explain/lab",
+    "/explain/crowd",
     "/explain/game",
     "/explain/beliefs",
     "/sign-in",
@@ -77,6 +78,7 @@ def test_pages_are_for_their_roles(visitor: Visitor) -> None:
         "/explain": (200, 200, 200),
         "/explain/report": (200, 200, 403),
         "/explain/lab": (200, 200, 200),
+        "/explain/crowd": (200, 200, 200),
         "/explain/game": (200, 200, 200),
         "/explain/nothing": (404, 404, 404),
         "/nowhere": (404, 404, 404),
@@ -104,6 +106,8 @@ FORMS = (
     "/explain/verify",
     "/explain/lab",
     f"/explain/lab/{'0' * 32}/cancel",
+    "/explain/crowd",
+    f"/explain/crowd/{'0' * 32}/cancel",
 )
 
 
