@@ -17,7 +17,7 @@ from hubbub.semantics.odds import percent, posterior
 from hubbub.semantics.reality_oblivious import Surprise, surprise
 from hubbub.semantics.screens import base
 from hubbub.semantics.screens.base import Reading, Screen, decimal, share
-from hubbub.semantics.screens.figures import Bars, Curves
+from hubbub.semantics.screens.figures import Bars, Curves, axis_for
 from hubbub.semantics.simulation import best_simulation, blanked, informed, loss_between, simulation_loss
 
 Rows = tuple[int, ...]
@@ -86,6 +86,7 @@ def simulator(*, epsilon: Fraction, unknown: int, default: int) -> Reading:
     fixed = sum(rows[unknown:])
     best = best_simulation([noise.distribution(fixed + total, _WINDOW) for total in range(2 * unknown + 1)])
     answers = range(_WINDOW[0], _WINDOW[1] + 1)
+    heights = [tuple(float(each.mass[answer][0]) for answer in answers) for each in (real, imitated)]
     people = "one row" if unknown == 1 else f"{unknown} rows"
     return Reading(
         (
@@ -109,9 +110,10 @@ def simulator(*, epsilon: Fraction, unknown: int, default: int) -> Reading:
             f"Answers for the data {', '.join(map(str, rows))}, and simulated",
             tuple(map(str, answers)),
             (
-                ("real", tuple(float(real.mass[answer][0]) for answer in answers)),
-                ("simulated", tuple(float(imitated.mass[answer][0]) for answer in answers)),
+                ("real", heights[0]),
+                ("simulated", heights[1]),
             ),
+            axis_for(*heights),
         ),
     )
 

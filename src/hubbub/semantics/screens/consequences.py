@@ -135,7 +135,7 @@ def limits(*, epsilon: Fraction) -> Reading:
             ("that few bits or small differences are enough", "they are not", "difference, information"),
             ("that a large ε means anything", "from ε = 7 on, almost any guess can be right", "--epsilon 7"),
             (
-                "that your membership is secret in the data itself",
+                "that the data is safe from its owner",
                 "the owner and the machine are trusted",
                 "docs/threat-model.md",
             ),

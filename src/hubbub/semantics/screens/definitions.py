@@ -18,7 +18,7 @@ from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.semantics.indistinguishability import far_apart
 from hubbub.semantics.screens import base
 from hubbub.semantics.screens.base import Reading, Screen, decimal
-from hubbub.semantics.screens.figures import Bars, Curves
+from hubbub.semantics.screens.figures import Bars, Curves, axis_for
 
 _WINDOW = (-6, 7)
 
@@ -49,6 +49,7 @@ def indistinguishable(*, mechanism: str, epsilon: Fraction, delta: Fraction) -> 
     loss = worst_ratio(present, without)
     slip, outside = delta_at(present, without, epsilon), far_apart(present, without, epsilon)
     answers = sorted(present.mass)
+    heights = [tuple(float(each.mass[answer][0]) for answer in answers) for each in (without, present)]
     pure = mechanism != "gaussian"
     ratios = [float(present.mass[t][0] / without.mass[t][0]) for t in answers]
     return Reading(
@@ -76,9 +77,10 @@ def indistinguishable(*, mechanism: str, epsilon: Fraction, delta: Fraction) -> 
             "Probability of each answer" + ("" if mechanism == "response" else ", clamped at both ends"),
             tuple(map(str, answers)),
             (
-                ("Alice has 0", tuple(float(without.mass[answer][0]) for answer in answers)),
-                ("Alice has 1", tuple(float(present.mass[answer][0]) for answer in answers)),
+                ("Alice has 0", heights[0]),
+                ("Alice has 1", heights[1]),
             ),
+            axis_for(*heights),
         ),
     )
 

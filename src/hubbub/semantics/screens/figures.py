@@ -6,6 +6,7 @@ Tested in tests/semantics/screens/test_screens.py.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 
 _WIDE, _DEEP = 60, 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -15,11 +16,12 @@ MARKS = "●○×+◆◇"
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Groups of bars: in each group one bar of every series, between 0 and 1."""
+    """Groups of bars: in each group one bar of every series, between 0 and 1; `top` is the end of the axis."""
 
     caption: str
     groups: tuple[str, ...]
     series: tuple[tuple[str, tuple[float, ...]], ...]
+    top: float = 1.0
     kind: str = "bars"
 
 
@@ -49,6 +51,15 @@ class Curves:
 Figure = Bars | Curves
 
 
+def axis_for(*series: Sequence[float]) -> float:
+    """Return the end of an axis for probabilities: the next tenth above the largest.
+
+    >>> axis_for((0.24, 0.15), (0.05,)), axis_for((0.96,))
+    (0.3, 1.0)
+    """
+    return min(1.0, ceil(10 * max(map(max, series))) / 10)
+
+
 def draw(figure: Figure) -> tuple[str, ...]:
     """Draw a figure as lines of characters."""
     return _bars(figure) if isinstance(figure, Bars) else _curves(figure)
@@ -62,7 +73,9 @@ def _bars(figure: Bars) -> tuple[str, ...]:
         for index, (name, heights) in enumerate(figure.series):
             label = group if index == 0 else ""
             height = min(1.0, max(0.0, heights[number]))
-            lines.append(f"{label:>{left}}  {name:<{middle}}  {_bar(height)} {100 * height:.1f}%")
+            lines.append(
+                f"{label:>{left}}  {name:<{middle}}  {_bar(min(1.0, height / figure.top))} {100 * height:.1f}%"
+            )
     return tuple(lines)
 
 

@@ -70,13 +70,13 @@ def _frame(low: str, high: str, unit: str) -> str:
 
 
 def _bars(figure: Bars, unit: str) -> tuple[str, str]:
-    parts = [_frame("0%", "100%", unit)]
+    parts = [_frame("0%", f"{100 * figure.top:g}%", unit)]
     slot = (100 - _LEFT) / len(figure.groups)
     width = slot * 0.8 / len(figure.series)
     for number, group in enumerate(figure.groups):
         start = _LEFT + slot * number + slot * 0.1
         for index, (_, heights) in enumerate(figure.series):
-            tall = round(_DEEP * min(1.0, max(0.0, heights[number])), 2)
+            tall = round(_DEEP * min(1.0, max(0.0, heights[number] / figure.top)), 2)
             parts.append(
                 f'<rect class="tone-{index % 6}" x="{start + width * index:.3f}%" y="{_TOP + _DEEP - tall}"'
                 f' width="{width * 0.92:.3f}%" height="{tall}" fill="{_tone(index)}"/>'
