@@ -95,6 +95,8 @@ FORMS = (
     "/ask/estimate",
     "/ask/spend",
     "/ask/refine",
+    "/releases/1/publish",
+    "/releases/1/withdraw",
     "/curate/requests/1",
     "/curate/analysts",
     "/curate/analysts/remove",

@@ -40,7 +40,14 @@ METHODS: Mapping[str, str] = {
     " worst. These were counted with Laplace noise, and the distribution was updated by multiplicative weights. The"
     " rows were sampled from it; they describe no real person.",
     "small_database": "The exponential mechanism chose one of all databases of a fixed size, by its largest error over"
-    " all conjunctions of values (Blum, Ligett and Roth). Its rows describe no real person.",
+    " all conjunctions of values, or over given predicates (Blum, Ligett and Roth). Its rows describe no real person.",
+    "median": "The quantile was computed exactly over the bounded contributions of each unit. Random noise was then"
+    " added in proportion to how far one unit can move it at this dataset and at similar ones.",
+    **dict.fromkeys(
+        ("min_cut", "spanning_tree", "graph_distance", "degree_histogram", "triangle_count"),
+        "The numbers were computed exactly on the graph of the counted edges. Random noise was then added in proportion"
+        " to how far one unit can move them.",
+    ),
 }
 _OTHER = (
     "Only sums over the bounded contributions of each unit were used, each with random noise of a known distribution."
@@ -135,6 +142,7 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
     receipt = release.receipt
     if not release.epsilon:
         return Sheet(title, tuple(_public_blocks(release, files, notes)))
+    receipt_file = next((name for name, _ in files if name.endswith(".json")), "NAME.receipt.json")
     blocks = [
         *([_block("text", notes)] if notes else []),
         _block("heading", "Query"),
@@ -157,7 +165,7 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
         _block(
             "text",
             "The receipt contains every fact that is needed to recompute the privacy loss without the data, and a hash"
-            " of the answer. Run hubbub verify NAME.receipt.json to check both.",
+            f" of the answer. Run hubbub verify {receipt_file} to check both.",
         ),
     ]
     if files:

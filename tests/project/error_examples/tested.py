@@ -69,6 +69,7 @@ TESTED: dict[str, str] = {
     "HB666": (
         "tests/analyses/streams/test_lifecycle.py::test_a_density_of_before_under_replace_is_read_and_no_longer_used"
     ),
+    "HB677": "tests/server/test_publications.py::test_a_title_of_no_or_many_lines_is_refused",
     "HB700": "tests/server/test_accounts.py::test_without_a_header_a_token_is_asked_for",
     "HB701": "tests/client/test_safety.py::test_a_wrong_token_is_found_out_at_once",
     "HB702": "tests/server/test_accounts.py::test_an_expired_token_is_refused_from_the_second_it_expires",

@@ -56,6 +56,8 @@ NOTICES = {
     "removed": "The analyst was removed and their tokens were revoked. You can undo this below.",
     "restored": "The analyst was restored with their caps and groups. Old tokens stay revoked: create a new one.",
     "revoked": "The token was revoked.",
+    "published": "The release is public. Everyone with its address can read it.",
+    "withdrawn": "The public page was withdrawn. Publishing the release again restores it at the same address.",
     "applied": "hubbub.yaml was updated. The previous version is kept as hubbub.yaml.previous.",
 }
 
