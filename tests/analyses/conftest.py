@@ -60,6 +60,8 @@ EXAMPLES: dict[str, str] = {
     "logistic_regression": "CALL logistic_regression(table => 'people', columns => ['x'], target => 'sick', rounds=>2)",
     "median": "CALL median(table => 'visits', column => 'x')",
     "min_cut": "CALL min_cut(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
+    "mean_vector": "CALL mean_vector(table => 'visits', columns => ['x'])",
+    "covariance": "CALL covariance(table => 'people', columns => ['x', 'y'])",
     "moments": "CALL moments(table => 'visits', columns => ['x'])",
     "pca": "CALL pca(table => 'people', columns => ['x', 'y'])",
     "perceptron": "CALL perceptron(table => 'people', columns => ['x', 'y'], target => 'sick', rounds => 3)",

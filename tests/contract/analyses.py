@@ -77,6 +77,14 @@ OF_MOMENTS: dict[Relation, Reach] = {
     # two units in two cells of k-means add up in squares, not in norms
     REPLACE: {1: 0.99, 2: 0.12, 4: 0.5, 5: 0.1, 6: 0.99, 7: 0.2},
 }
+#: Corners of the L1 ball, alone and among many at another corner.
+BALL: tuple[Begin, ...] = (
+    ((), ((1.0, 0.0),), ((None, None),)),
+    ((), ((1.0, 0.0),), ((-1.0, 0.0),)),
+    ((((-1.0, 0.0),),) * 12, ((1.0, 0.0),), ((0.0, 1.0),)),
+)
+#: Integers are bought with a little for roundings; of a covariance with public n only the upper triangle is released.
+OF_BALL: dict[Relation, Reach] = {ADD: {1: 0.99, 2: 0.99}, REPLACE: {0: 0.75, 1: 0.99, 2: 0.99}}
 SIDES: tuple[Begin, ...] = (
     ((), ((-1.0, False), (1.0, True)), ((-1.0, True), (1.0, False))),
     ((((-1.0, True),),) * 20 + (((1.0, False),),) * 20, ((-1.0, False), (1.0, True)), ((-1.0, True), (1.0, False))),
@@ -216,6 +224,8 @@ CASES = (
         # weights that are sure of a row, and wrong, come by chance alone; and see `OF_MOMENTS`
         reach={ADD: {1: 0.99, 2: 0.9, 4: 0.8, 5: 0.7, 6: 0.4}, REPLACE: {1: 0.4, 2: 0.1, 4: 0.4, 5: 0.1, 6: 0.1}},
     ),
+    Case("mean_vector", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),
+    Case("covariance", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),
     Case("moments", {"columns": ["x", "y"]}, "x y", begin=CORNERS, reach=OF_MOMENTS),
     Case("pca", {"columns": ["x", "y"]}, "x y", begin=CORNERS, reach=OF_MOMENTS),
     Case(

@@ -17,6 +17,7 @@ from hubbub.core import numbers
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.bit_flips import BitFlips
+from hubbub.mechanisms.euclidean import EuclideanNoise
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.grid import FixedPointNoise
@@ -408,6 +409,20 @@ CASES = [
         to_sample=array,
         to_outcome=listed,
         parameters=(Fraction(2), Fraction(3)),
+    ),
+    Case(
+        "euclidean noise",
+        EuclideanNoise,
+        lambda e: EuclideanNoise.from_epsilon(dimensions=2, sensitivity=1, epsilon=e),
+        always(((0, 0), (1, 0)), ((0, 1), (0, 0))),
+        (0, 0),
+        lambda value, outcome: apart(value[0], outcome[0]),
+        clamped(-12, 12),
+        to_sample=array,
+        to_outcome=listed,
+        parameters=(Fraction(5), Fraction(6)),
+        counts=("dimensions", "sensitivity"),
+        rationals=("rate",),
     ),
     Case(
         "gaussian",

@@ -36,6 +36,8 @@ ANALYSES: Mapping[str, Analysis] = {
     "linear_regression": Analysis("programs.regression", model="LinearRegression"),
     "logistic_regression": Analysis("programs.regression", model="LogisticRegression"),
     "median": Analysis("programs.median"),
+    "mean_vector": Analysis("programs.mean_vector"),
+    "covariance": Analysis("programs.mean_vector"),
     "moments": Analysis("programs.moments", model="Covariance"),
     "pca": Analysis("programs.moments", model="PCA"),
     "perceptron": Analysis("programs.perceptron", model="Perceptron"),

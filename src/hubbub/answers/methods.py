@@ -376,6 +376,32 @@ class Analyses(Generic[R]):
         }
         return self.call("kmeans", arguments, **options)
 
+    def mean_vector(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        gamma: Number | None = None,
+        norm: str | None = None,
+        noise: str | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release the mean of vectors that are clipped to a norm of at most γ, which moves by 2γ/n."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": list(columns),
+            "gamma": gamma,
+            "norm": norm,
+            "noise": noise,
+        }
+        return self.call("mean_vector", arguments, **options)
+
+    def covariance(
+        self, table: str, columns: Sequence[str], *, gamma: Number | None = None, **options: Unpack[AnalysisOptions]
+    ) -> R:
+        """Release the covariance matrix of vectors that are clipped to an L1 norm of at most γ."""
+        return self.call("covariance", {"table": table, "columns": list(columns), "gamma": gamma}, **options)
+
     def moments(self, table: str, columns: Sequence[str], **options: Unpack[AnalysisOptions]) -> R:
         """Release the mean vector and the covariance matrix of some columns."""
         return self.call("moments", {"table": table, "columns": list(columns)}, **options)

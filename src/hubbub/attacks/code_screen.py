@@ -31,7 +31,8 @@ def reed_solomon(*, field: str, length: int, dimension: int) -> Reading:
         (
             f"Data: {length} letters, each 0 to {code.field - 1}. The query: how many letters must change until they"
             f" are the values of a polynomial of degree below {dimension}? Over all {code.distance.size:,} words,"
-            f" replacing one letter moves the answer by at most {moved}: it can be released with Laplace noise of scale 1/ε.",
+            f" replacing one letter moves the answer by at most {moved}: it can be released with Laplace noise of"
+            " scale 1/ε.",
             f"And yet nobody can tell it from a few letters: any {dimension} letters of a random word of the code are"
             f" uniform, and so are those of words at distance {most}. {dimension + 1} letters tell them apart.",
             "A query that a few random rows answer has a low sensitivity (`hubbub.analyses.functions`); the converse is"
