@@ -9,6 +9,7 @@ import pytest
 
 from hubbub.attacks import isolator
 from hubbub.attacks.catalogue import find_attack
+from hubbub.attacks.isolation import publish_counts
 from hubbub.attacks.isolator import isolation_ceiling, study
 from hubbub.mechanisms.laplace import Laplace
 
@@ -24,8 +25,8 @@ def best_isolator(noise: Laplace, corners: int, span: int) -> float:
     for answer in product(known[0], repeat=corners):
         empty = [known[0][t] for t in answer]
         # the likelihood of each corner, over that of nobody: the best guess names the largest
-        total += np.prod(empty) * max(known[1][t] / p for t, p in zip(answer, empty, strict=True)) / corners
-    return float(total)
+        total += float(np.prod(empty)) * max(known[1][t] / p for t, p in zip(answer, empty, strict=True)) / corners
+    return total
 
 
 @pytest.mark.row(98)
@@ -61,9 +62,10 @@ def test_a_lonely_person_is_isolated_by_exact_counts_and_not_by_private_ones() -
 
 def test_noise_that_is_too_small_passes_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted error: a table of counts sampled at ε = 20 but reported as ε = 0.1."""
-    real = isolator.publish_counts
     monkeypatch.setattr(
-        isolator, "publish_counts", lambda points, *, singly, **_: real(points, epsilon=Fraction(20), singly=singly)
+        isolator,
+        "publish_counts",
+        lambda points, *, singly, **_: publish_counts(points, epsilon=Fraction(20), singly=singly),
     )
     result = find_attack("isolator").run(
         epsilons=["0.1"], generator=np.random.default_rng(3), settings={"people": 100, "trials": 150}

@@ -192,7 +192,7 @@ def test_a_million_people_at_one() -> None:
     assert round((e**3 - 1 + 0.002) / (e**3 + 1), 4) == 0.9052
     without = bounds.approximate_beliefs(epsilon=Fraction(1), delta=NONE, people=5)
     assert without == (bounds.beliefs(epsilon=Fraction(1)), NONE)
-    assert bounds.approximate_beliefs(epsilon=Fraction(1), delta=Fraction(1, 10), people=5) == (1, 1)
+    assert bounds.approximate_beliefs(epsilon=Fraction(1), delta=Fraction(1, 10), people=5)[0] == 1
 
 
 def _leaky(epsilon: Fraction, slip: Fraction) -> dict[Rows, FiniteDistribution[object]]:
@@ -226,7 +226,8 @@ def test_the_bound_under_delta_holds_on_games_near_it(slip: Fraction) -> None:
     broken = False
     for share in range(1, 20):
         one = Fraction(share, 20)
-        for prior in ({(1, 0): one, (1, 1): 1 - one}, {x: (one if sum(x) % 2 else 1 - one) / 2 for x in worlds}):
+        two: dict[Rows, Fraction] = {(1, 0): one, (1, 1): 1 - one}
+        for prior in (two, {x: (one if sum(x) % 2 else 1 - one) / 2 for x in worlds}):
             game: Game[Rows, object] = Game(prior, distributions.__getitem__, with_default(0), 2)
             assert game.breach(level)[1] <= chance
             broken |= game.breach(level * 2 / 3)[0] > chance
