@@ -9,7 +9,7 @@ from functools import lru_cache
 from hubbub.core.finite import exact_distribution
 from hubbub.core.numbers import brief
 from hubbub.mechanisms.enumeration import worst_ratio
-from hubbub.semantics.local_sensitivity import LocalNoise, local_sensitivity, median
+from hubbub.semantics.local_sensitivity import LocalNoise, gaussian_leak, local_sensitivity, median
 from hubbub.semantics.screens import base
 from hubbub.semantics.screens.base import Reading, Screen, ceiling, decimal
 from hubbub.semantics.screens.figures import Curves
@@ -35,6 +35,7 @@ def leak(*, epsilon: Fraction, gap: int, exceptions: Fraction) -> Reading:
     own = worst_ratio(exact_distribution({median(beside): Fraction(1)}), large.distribution(edge))
     prior: dict[Rows, Fraction] = {edge: exceptions, calm: (1 - exceptions) / 2, calmer: (1 - exceptions) / 2}
     level, chance = small.guarantee(prior)
+    spread = gaussian_leak(epsilon=epsilon, delta=Fraction(1, 10**6), bound=1, moved=gap)
     promise = (
         f"someone who considers such data to have probability δ₁ = {brief(exceptions)} changes no belief by more than"
         f" {ceiling(level)}, except with probability {ceiling(chance)}"
@@ -50,10 +51,12 @@ def leak(*, epsilon: Fraction, gap: int, exceptions: Fraction) -> Reading:
             f"Noise for the worst case, {gap}, keeps ε = {decimal(losses[3])} everywhere, and is {gap} times as large.",
             f"For most data there is a weaker promise (local semantic privacy): {promise}. It is none to those whose"
             " data is the exception.",
+            f"Gaussian noise does no better: calibrated to ({brief(epsilon)}, 1e-6) for a sensitivity of 1, its δ on"
+            f" split data is {decimal(spread)}.",
             f"Noise that follows the local sensitivity of the very data is worse: on {_list(beside)} it would be"
             f" {local_sensitivity(median, beside, domain)}, so no noise, and on the split data beside it, {gap}. Its"
-            f" size tells them apart: ε = {decimal(own)}. Smooth sensitivity and propose-test-release do this right;"
-            " this mechanism cannot be charged.",
+            f" size tells them apart: ε = {decimal(own)}. This mechanism cannot be charged. Smooth sensitivity and"
+            " propose-test-release do it right: `CALL median(…)`.",
         ),
         ("noise for", "nearly equal data", "split data"),
         (
