@@ -78,8 +78,9 @@ class _Loss:
         return _Loss(pure, self.rho * count, self.delta * count, (epsilon * count, rho * count))
 
 
-#: (cells, cells that one unit reaches, rows in each) of a grouping set; cells is None if they are not known in advance.
-CellReach = tuple[int | None, int, int]
+#: (cells, cells that one unit reaches, rows in each, rows in all of them) of a grouping set; cells is None if they are
+#: not known in advance.
+CellReach = tuple[int | None, int, int, int]
 #: The loss of a draw, and its events with their counts in the charge.
 DrawLoss = tuple[_Loss, list[tuple[dict[str, Any], int]]]
 
@@ -189,9 +190,10 @@ def _check_query(paper: dict[str, Any], result: ReceiptCheck) -> None:
     reaches = _reaches(paper)
     if paper["bounds"] is not None and "auto" in paper["bounds"]:
         result.lines.append("the query finds its contribution bounds; everything is in multiples of them")
-    for cells, touched, rows in reaches:
+    for cells, touched, rows, total in reaches:
         extent = "all existing groups" if cells is None else f"{cells} cells"
-        result.lines.append(f"one unit reaches {touched} of {extent}, with {rows} rows in each")
+        more = f" and {total} in all of them" if total < touched * rows else ""
+        result.lines.append(f"one unit reaches {touched} of {extent}, with {rows} rows in each{more}")
     losses, events = [], []
     public = [draw for draw in paper["draws"] if draw["kind"] == "public"]
     if public and paper["bounds"] is not None:
@@ -252,7 +254,9 @@ def _reaches(paper: dict[str, Any]) -> list[CellReach]:
     found = bounds is not None and "auto" in bounds
     groups, rows = (1, 1) if bounds is None or found else (_positive(bounds["groups"]), _positive(bounds["rows"]))
     sizes = [None if size is None else _positive(size) for size in paper["cells"]]
-    return [(size, groups if size is None else min(groups, size), rows) for size in sizes]
+    most = _positive(bounds["total"]) if bounds is not None and "total" in bounds else groups * rows
+    touched = [groups if size is None else min(groups, size) for size in sizes]
+    return [(size, reach, rows, min(most, reach * rows)) for size, reach in zip(sizes, touched, strict=True)]
 
 
 def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
@@ -272,7 +276,7 @@ def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> Draw
 
 def _public(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
     """Count all rows of a table in which each row is a unit: replacing one changes nothing."""
-    if relation != "replace" or reaches != [(1, 1, 1)]:
+    if relation != "replace" or reaches != [(1, 1, 1, 1)]:
         raise _ReceiptError(f"{draw['what']}: a count is public only over a whole table, where one row is replaced.")
     return _Loss(Fraction(0), Fraction(0)), []
 
@@ -302,19 +306,25 @@ def _sum(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawL
 def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[CellReach], relation: str) -> _Loss:
     low, high = draw["adds"]
     l1 = squared = 0
-    for cells, touched, rows in reaches:
+    for cells, touched, rows, total in reaches:
         many = 1 if draw["per"] == "unit" else rows
         least, most = min(0, low * many), max(0, high * many)
         one = max(most, -least)
+        # a unit has as many rows in a cell as it may, until they are used up: convex sums are largest there
+        full, rest = divmod(total, many)
+        a_row = max(high, -low, 0)
+        whole = (min(touched * one, total * a_row), min(touched * one * one, (full * many**2 + rest**2) * a_row**2))
         if relation == "add_remove":
-            l1 += touched * one
-            squared += touched * one * one
+            l1 += whole[0]
+            squared += whole[1]
             continue
         # worst case over the k cells that both units reach: k change by most − least, 2(touched − k) others by one
         ends = (0 if cells is None else max(0, 2 * touched - cells), touched)
         both = most - least
-        l1 += max(k * both + 2 * (touched - k) * one for k in ends)
-        squared += max(k * both * both + 2 * (touched - k) * one * one for k in ends)
+        l1 += min(max(k * both + 2 * (touched - k) * one for k in ends), 2 * whole[0])
+        # the squares of two vectors without opposite signs add up; else the lengths do
+        times = 2 if least == 0 or most == 0 else 4
+        squared += min(max(k * both * both + 2 * (touched - k) * one * one for k in ends), times * whole[1])
     return _noise_of(noise, draw["what"], l1, squared)
 
 
@@ -339,7 +349,7 @@ def _threshold(draw: dict[str, Any], reaches: list[CellReach], relation: str) ->
     loss = _noise(noise, draw, reaches, relation)
     if draw["per"] != "unit" or draw["adds"] != [0, 1]:
         raise _ReceiptError(f"{draw['what']}: partition selection needs counts of units.")
-    (touched,) = [touched for _, touched, _ in reaches]
+    (touched,) = [touched for _, touched, _, _ in reaches]
     above = _positive(draw["threshold"]) - 1
     if _positive(facts["keys"]) < touched or _positive(facts["above"]) > above:
         raise _ReceiptError(f"{draw['what']}: a key of one unit is shown more often than the receipt states.")
@@ -418,8 +428,9 @@ def _normalizer(variance: Fraction) -> Fraction:
 
 def _selection(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
     """One selection per cell: the losses of the cells that one unit reaches add up."""
-    times = sum(touched for _, touched, _ in reaches)
-    moved = _moves(draw) * max(rows for _, _, rows in reaches) * (2 if relation == "replace" else 1)
+    # full cells cost at least as much as the same rows in more cells
+    times = sum(min(touched, -(-total // rows)) for _, touched, rows, total in reaches)
+    moved = _moves(draw) * max(rows for _, _, rows, _ in reaches) * (2 if relation == "replace" else 1)
     one_way = draw["kind"] == "selection" and draw["score"] == "mode" and relation == "add_remove"
     total, events = _Loss(Fraction(0), Fraction(0)), []
     for pick in draw["picks"]:
@@ -431,7 +442,7 @@ def _selection(draw: dict[str, Any], reaches: list[CellReach], relation: str) ->
 
 def _top(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
     """Select the largest counts one after the other: a unit may contribute to all of them, to each at most its rows."""
-    moved = 1 if draw["per"] == "unit" else max(rows for _, _, rows in reaches)
+    moved = 1 if draw["per"] == "unit" else max(rows for _, _, rows, _ in reaches)
     total, events = _Loss(Fraction(0), Fraction(0)), []
     for pick in draw["picks"]:
         facts = _facts(pick)

@@ -78,6 +78,7 @@ def _left_out(value: object, where: str) -> None:
             "groups": bound,
             "rows": bound,
             "maximum": bound,
+            "rows_total": bound,
             "total": _real,
             "filtered": _flag,
             "clamped": _list(clamp),
@@ -350,7 +351,9 @@ _COMMON: Mapping[str, Check] = {
     "relation": _one_of("add_remove", "replace"),
     "answer": _hash,
     "data": _list(_record({"dataset": _name, "unit": _name, "version": _version}), least=1),
-    "bounds": _optional(_record({"groups": _integer(1), "rows": _integer(1)}, optional={"auto": _true})),
+    "bounds": _optional(
+        _record({"groups": _integer(1), "rows": _integer(1)}, optional={"auto": _true, "total": _integer(1)})
+    ),
     "derivation": _list(_text),
     "event": _record({"mechanism": _one_of("together"), "parts": _list(_part)}),
     "charge": _record({"epsilon": _fraction(zero=True), "delta": _fraction(zero=True, most=Fraction(1, 2))}),

@@ -50,6 +50,11 @@ _UNIT = {
                 "column": {"type": "string"},
                 "groups": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
                 "rows": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
+                "rows_total": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "The most rows of one unit that a query uses in all groups together.",
+                },
                 "max_rows": {
                     "type": "integer",
                     "minimum": 1,

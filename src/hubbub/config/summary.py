@@ -28,7 +28,8 @@ def protected_unit(dataset: DatasetConfig) -> str:
         return f"each {unit.column}{entity} with all of its rows; {found}"
     rows = "1 row" if unit.rows == 1 else f"{unit.rows} rows"
     groups = "1 group" if unit.groups == 1 else f"each of {unit.groups} groups"
-    return f"each {unit.column}{entity} with all of its rows; a query uses at most {rows} in {groups}"
+    total = "" if unit.rows_total is None else f", and at most {unit.rows_total:,} in all groups together"
+    return f"each {unit.column}{entity} with all of its rows; a query uses at most {rows} in {groups}{total}"
 
 
 def hidden_fact(dataset: DatasetConfig) -> str:

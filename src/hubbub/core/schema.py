@@ -117,6 +117,7 @@ class PrivacyUnit:
              joined on the privacy ID. Without an entity ("") the table cannot be joined to another private table
     auto     whether each query finds its bounds privately; `groups` and `rows` are then the public maximum of the rows
              of one unit
+    rows_total  maximum number of rows that one unit contributes to all groups together; None: groups times rows
     """
 
     column: str | None
@@ -124,16 +125,17 @@ class PrivacyUnit:
     rows: int = 1
     entity: str = ""
     auto: bool = False
+    rows_total: int | None = None
 
     def __repr__(self) -> str:
         # stored in the replay keys of ledgers, in which an undeclared entity was the name of the column
         entity = self.entity or self.column or ""
-        auto = ", auto=True" if self.auto else ""
-        return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r}{auto})"
+        more = ", auto=True" if self.auto else "" if self.rows_total is None else f", rows_total={self.rows_total!r}"
+        return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r}{more})"
 
     def to_json(self) -> wire.Json:
-        """Return it as JSON values; `auto` is there only where it is set."""
-        return {name: value for name, value in asdict(self).items() if name != "auto" or value}
+        """Return it as JSON values; `auto` and `rows_total` are there only where they are set."""
+        return {name: value for name, value in asdict(self).items() if name not in ("auto", "rows_total") or value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,9 @@ def unit_contribution(groups: Groups, limits: ContributionBounds | None) -> Unit
     if limits is None or limits.auto:
         # a bound that is found later multiplies everything: noise is planned for the bound 1
         return UnitContribution(groups.size, 1, 1)
-    return UnitContribution(groups.size, min(limits.groups, groups.size), limits.rows)
+    touched = min(limits.groups, groups.size)
+    total = limits.total if limits.total is not None and limits.total < touched * limits.rows else None
+    return UnitContribution(groups.size, touched, limits.rows, total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,11 +127,13 @@ def calibrate_selections(
              replace a cell that both units reach moves by 2rs, others by rs: there are at most G − k others on each
              side where k are shared. In pure losses two cells that move by rs cost as much as one that moves by 2rs; in
              squares, which bounded range is made of, they cost less. So the worst case is G cells that move by 2rs.
+             With at most T rows in all cells together, ⌈T/r⌉ full cells cost at least as much: the cost of a cell is
+             convex in its rows, and 0 without rows.
     Assumes  scores of a cell depend on its rows alone. Scores that are counts move one way under add/remove.
     Charges  G times the event of one selection. An interval is selected with its estimate and costs nothing more.
     Tested   tests/sql/test_scores.py::test_scores_move_by_no_more_than_their_sensitivity
     """
-    times = sum(contribution.touched for contribution in contributions)
+    times = sum(contribution.full_cells for contribution in contributions)
     rows = max(contribution.rows for contribution in contributions)
     loss = portion / times if kind == "laplace" else reals.sqrt(8 * portion / times)[0]
     score, mechanism = calibrate_selection(

@@ -42,7 +42,7 @@ from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure
 from hubbub.sql.noise_budget import noise_budgets
 from hubbub.sql.public_rows import rows_are_public
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Rel
+from hubbub.sql.relations import Rel, Truncate
 from hubbub.sql.statements import Statement, statements, statements_at
 
 
@@ -141,12 +141,18 @@ def plan(
         return _top(query, bound_work(query, groups, rows, options), epsilon, relation, limits, options)
     choice = choose_groups(query, delta)
     query, sets = choice.query, choice.groups
-    bounded_rows = bound_work(query, groups, rows, options)
     auto = limits is not None and limits.auto
+    if limits is not None and all(each.function == "count_units" for each in query.aggregates):
+        limits = replace(limits, total=None)  # a unit counts once in a group, with however many rows
+    contributions = tuple(unit_contribution(each, limits) for each in sets)
+    # where no grouping set has enough cells, the bound on rows in each is enough
+    total = next((each.total for each in contributions if each.total is not None), None)
+    limits = limits if limits is None or limits.total == total else replace(limits, total=total)
+    bounded_rows = bound_work(query, groups, rows, options, total)
     workload = Workload(
         query,
         sets,
-        tuple(unit_contribution(each, limits) for each in sets),
+        contributions,
         relation,
         dict(weights or {}),
         intervals,
@@ -290,14 +296,19 @@ def _event(allocation: Allocation, rule: partition_selection.Rule | None, levels
     return Composed(tuple(parts))
 
 
-def bound_work(query: Query, groups: int | None, rows: int | None, options: RenderOptions) -> Rel:
-    """Return the relation of a query, truncated so that one unit and one row cost a bounded amount of work."""
+def bound_work(
+    query: Query, groups: int | None, rows: int | None, options: RenderOptions, total: int | None = None
+) -> Rel:
+    """Return the relation of a query, truncated so that one unit and one row cost a bounded amount of work.
+
+    `total` is the number of rows to which each unit is truncated at last, if it is truncated.
+    """
     part = fanout.bound_joins(query.relation, fanout.TruncationBounds(groups, rows, options.salt, options.hashing))
     # a cut to a bound that is found sorts whole rows, as a cut before a join does, so every text is shortened
-    sorts = rows is None and fanout.contribution(query.relation).auto
+    sorts = total is not None or (rows is None and fanout.contribution(query.relation).auto)
     rel = row_cost.truncate_texts(part.rel, row_cost.output_expressions(query), every=sorts or bool(part.joins))
     row_cost.check_row_cost(query, rel, part.joins, options.dialect)
-    return rel
+    return rel if total is None else Truncate(fanout.strict(rel), total, options.salt, options.hashing)
 
 
 def privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[Relation, ContributionBounds | None]:
@@ -317,4 +328,4 @@ def privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[R
                 "Query it on its own.",
             )
         return relation, None
-    return relation, fanout.contribution(query.relation).tightened(groups, rows)
+    return relation, fanout.contribution(query.relation).tightened(groups, rows).within_total()
