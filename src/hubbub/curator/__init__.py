@@ -213,7 +213,7 @@ class Curator:
         return planned
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
-        """Estimate the privacy cost and the errors of a query; free, and without reading data."""
+        """Estimate the privacy cost and the errors of a query; free, and without reading private data."""
         if thresholds.is_comparison(question):
             return thresholds.estimate(self._plan_comparison(analyst, question, salt=_UNSALTED))
         public = self._public_query(analyst, question)
