@@ -46,7 +46,7 @@ def test_a_noisy_count_with_a_prior_a_secret_and_side_information() -> None:
     """Weights 1, 2, 3, 4; it is known that somebody has a 1; the secret is that both have; the answer is 2."""
     given = {"mechanism": "laplace", "epsilon": "0.5", "prior": "00=1,01=2,10=3,11=4", "known": "1,*1"}
     reading = SCREEN.read(given | {"secret": "11", "answer": "2", "person": "2"})
-    belief = {(0, 0): 0.0, (0, 1): 2 / 9, (1, 0): 3 / 9, (1, 1): 4 / 9}
+    belief: dict[Rows, float] = {(0, 0): 0.0, (0, 1): 2 / 9, (1, 0): 3 / 9, (1, 1): 4 / 9}
     check(reading, belief, lambda rows: math.exp(-0.5 * abs(2 - sum(rows))), 1)
     assert reading.rows[-1][:3] == ("secret", "40.0%", "44.4%")
     assert heights(reading)["secret"] == heights(reading)["11"]

@@ -186,7 +186,7 @@ def ceiling(value: Fraction) -> str:
     return f"{float(_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator))):g}"
 
 
-def decimal(value: Fraction | Enclosure | float) -> str:
+def decimal(value: Fraction | float | tuple[Fraction | float, Fraction | float]) -> str:
     """Format a number with four digits; ∞ where it is unbounded.
 
     >>> decimal(Fraction(1, 3)), decimal((Fraction(2), Fraction(2))), decimal(float("inf"))

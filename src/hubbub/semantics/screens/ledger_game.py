@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from hubbub.core.events import Composed, Event, to_facts
 from hubbub.core.numbers import brief
+from hubbub.core.odds import LARGE
 from hubbub.errors import ParameterError
 from hubbub.semantics.history import QueryHistory
-from hubbub.semantics.odds import LARGE
 from hubbub.semantics.screens.base import Reading
 from hubbub.semantics.screens.game import SCREEN
 

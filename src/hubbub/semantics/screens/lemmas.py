@@ -3,11 +3,12 @@
 Tested in tests/semantics/screens/test_readings.py.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, log10
 
-from hubbub.core.finite import exact_distribution
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.numbers import brief
 from hubbub.mechanisms.enumeration import delta_at, total_variation
 from hubbub.semantics import bounds
@@ -29,13 +30,7 @@ def lemma(*, epsilon: Fraction, delta: Fraction) -> Reading:
     apart, exact = total_variation(p, q), bounds.difference(epsilon=epsilon, delta=delta)
     # parts 3 and 4: the pair applies with probability 1 − δ₁, and an exception reveals everything
     rare = Fraction(1, 100)
-    sides = [
-        joined(
-            {0: 1 - rare, 1: rare},
-            lambda a, side=side, mark=mark: exact_distribution({mark: Fraction(1)}) if a else side,
-        )
-        for side, mark in ((p, "x"), (q, "y"))
-    ]
+    sides = [joined({False: 1 - rare, True: rare}, _unless_revealed(*side)) for side in ((p, "x"), (q, "y"))]
     together = delta_at(sides[0], sides[1], epsilon)
     places = [k / 20 for k in range(2, 61)]
     return Reading(
@@ -72,6 +67,12 @@ def lemma(*, epsilon: Fraction, delta: Fraction) -> Reading:
             top=12.0,
         ),
     )
+
+
+def _unless_revealed(usual: FiniteDistribution[str], mark: str) -> Callable[[bool], FiniteDistribution[str]]:
+    """Return the usual answers, or in an exception the one that reveals everything."""
+    revealed = exact_distribution({mark: Fraction(1)})
+    return lambda exception: revealed if exception else usual
 
 
 @lru_cache(maxsize=64)
