@@ -43,6 +43,16 @@ def _coins(folder: Path) -> None:
     _write(folder / "coins.csv", ("p", "q", "r"), (bits for bits, count in counts.items() for _ in range(count)))
 
 
+def _graph(folder: Path) -> None:
+    """Write two triangles that one edge connects."""
+    _write(folder / "triangles.csv", ("a", "b"), ((0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5), (2, 3)))
+
+
+def _grid(folder: Path) -> None:
+    """Write the numbers from 0 to 999."""
+    _write(folder / "grid.csv", ("x",), ((x,) for x in range(1000)))
+
+
 def make_folder(folder: Path) -> Path:
     """Write what the commands need into an empty folder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,4 +62,6 @@ def make_folder(folder: Path) -> Path:
     _bits(folder)
     _scores(folder)
     _coins(folder)
+    _graph(folder)
+    _grid(folder)
     return folder

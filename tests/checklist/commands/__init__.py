@@ -22,10 +22,36 @@ To add a row, replace its open record (or append one) in the file of its topic:
 - Try it: `make checklist ARGS="--row 40"`. `make papers` runs all rows and writes docs/papers.md and figures.json.
 """
 
-from tests.checklist.commands import attacks, beliefs, crowd, definitions, mechanisms, noise, programs
+from tests.checklist.commands import (
+    attacks,
+    beliefs,
+    definitions,
+    graphs,
+    isolation,
+    lemmas,
+    mechanisms,
+    noise,
+    programs,
+    queries,
+    sanitizers,
+    separations,
+)
 from tests.checklist.record import Row
 
-TOPICS = (definitions, beliefs, noise, mechanisms, programs, attacks, crowd)
+TOPICS = (
+    definitions,
+    beliefs,
+    lemmas,
+    noise,
+    queries,
+    mechanisms,
+    graphs,
+    programs,
+    separations,
+    attacks,
+    isolation,
+    sanitizers,
+)
 
 COMMANDS: dict[int, Row] = {
     row.number: row for topic in TOPICS for row in sorted(topic.RECORDS, key=lambda r: r.number)

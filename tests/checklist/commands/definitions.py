@@ -1,4 +1,4 @@
-"""Rows 1–10: definitions of privacy and what follows from them."""
+"""Definitions of privacy, and what follows from them."""
 
 from tests.checklist.record import Figure, Place, Row
 
@@ -34,7 +34,7 @@ RECORDS = (
         number=3,
         places=(Place("2006", "2", "Definition 1, transcripts"),),
         says="The guarantee holds for the whole transcript, whichever queries follow from earlier answers.",
-        lives="every session: [0003](decisions/0003-accounting.md)",
+        lives="`hubbub budget`, `hubbub explain --dataset`; [0003](decisions/0003-accounting.md)",
         language="python",
         command="""
 import hubbub
@@ -42,9 +42,11 @@ with hubbub.open() as h:  # the second query depends on the first answer
     first = h.query("SELECT COUNT(*) AS n FROM bits WHERE a = 1", epsilon="0.1").rows[0][0]
     column = "b" if first > 500 else "c"
     h.query(f"SELECT COUNT(*) AS n FROM bits WHERE {column} = 1", epsilon="0.2")
-    spent = next(b for b in h.budget() if b.dataset == "bits")
-print(spent)
+    print(h.budget())
 """,
+        figures=(
+            Figure("spent", r"spent ([\d.]+) of ε=100, δ=1e-05, [\d.]+ remaining, for you on bits", "0.3", "0.1 + 0.2"),
+        ),
     ),
     Row(
         number=4,

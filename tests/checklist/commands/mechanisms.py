@@ -1,4 +1,4 @@
-"""Rows 42–54, 97, 110, 113 and 116: selection, metric spaces, graphs and local sensitivity."""
+"""Selection, metric spaces, and noise that follows the data."""
 
 from tests.checklist.record import Figure, Place, Row
 
@@ -7,6 +7,28 @@ RECORDS = (
         number=42,
         places=(Place("slides", "noisy max"),),
         says="Reporting only the index of the largest of m noisy counts costs one ε.",
+        lives="`CALL choose(…, method => 'noisy_max')`, `h.choose`; [analyses.md](analyses.md)",
+        command="""
+hubbub plan "CALL choose(candidates => 'votes.candidate', method => 'noisy_max',
+    score => 'SELECT COUNT(*) FROM votes WHERE candidate = $1')" -e 1
+hubbub query "CALL choose(candidates => 'health_rows.site', method => 'noisy_max',
+    score => 'SELECT COUNT(*) FROM health_rows WHERE site = $1')" -e 1 --json
+""",
+        figures=(
+            Figure(
+                "rate where rows are replaced",
+                r"noisy max with rate ([\d.]+)",
+                "0.5",
+                "Lap(2/ε): Lap(1/ε) would cost 1.98",
+            ),
+            Figure(
+                "95% bound on the gap",
+                r"score below the best +±(\d+)",
+                (10, 21),
+                "2·ln(10/0.05)·2/ε = 21.2 for Lap(2/ε)",
+            ),
+            Figure("most common site", r'"rows": \[\[1, (\d)', "1", "426 rows more than the next"),
+        ),
     ),
     Row(
         number=43,
@@ -127,118 +149,75 @@ print("flipped", sum(bit for _, bit in release.rows) / 10000)
         number=48,
         places=(Place("2006", "3.2", "mean"),),
         says="The mean of vectors of norm γ has sensitivity 2γ/n.",
+        lives="`CALL mean_vector(…)`; [analyses.md](analyses.md)",
+        command="hubbub call mean_vector table=health_replace columns=age,education -e 1 --plan",
+        figures=(
+            Figure("γ", r"γ = ([\d.]*\d)", "45", "32.5 + 12.5, half of each range"),
+            Figure("margin at n = 1,000", r"mean of age, .* ±([\d.]+)", "0.27", "(2γ/n)·ln 20 = 0.2696"),
+        ),
     ),
     Row(
         number=49,
         places=(Place("2006", "3.2", "covariance"),),
         says="The covariance matrix of vectors of norm γ has sensitivity 6γ²/n.",
-    ),
-    Row(
-        number=50,
-        places=(Place("2006", "3.2", "distance from a property"),),
-        says="The number of rows that must change for a property to hold has sensitivity 1.",
-        lives="`CALL graph_distance(…)`; [analyses.md](analyses.md#graphs)",
+        lives="`CALL covariance(…)`; [analyses.md](analyses.md)",
         command="""
-hubbub call graph_distance table=karate ends=a,b property=acyclic -e 20
-hubbub call graph_distance table=karate ends=a,b property=acyclic -e 1 --plan
+hubbub call covariance table=health_replace columns=age,education -e 1 --plan
+hubbub call covariance table=health_replace columns=age -e 1 --plan
 """,
         figures=(
-            Figure(
-                "edges to remove until no cycle is left",
-                r"^ *(\d+) [(±]",
-                "45",
-                "78 edges − 34 nodes + 1; noise is 0 but for 1e-8",
-            ),
-            Figure("scale at ε = 1", r"Laplace noise of scale (\d+)", "1", "sensitivity 1"),
+            Figure("two columns", r"moves it by (\S+) in L1, γ = 45", "6γ²/n", "6; 8 as printed"),
+            Figure("one column", r"moves it by (\S+) in L1, γ = 32.5", "4γ²/n", "4"),
+            Figure("margin at n = 1,000", r"^covariance, .* ±([\d.]+)", "36", "(6·45²/n)·ln 20 = 36.4"),
         ),
-    ),
-    Row(
-        number=51,
-        places=(Place("2006", "3.2", "minimum cut"),),
-        says="The weight of a minimum cut has sensitivity 1 for edge weights in [0, 1].",
-        lives="`CALL min_cut(…)`; [analyses.md](analyses.md#graphs)",
-        command="""
-hubbub call min_cut table=karate ends=a,b -e 20
-hubbub call min_cut table=karate ends=a,b -e 1 --plan
-""",
-        figures=(
-            Figure(
-                "minimum cut of the karate club",
-                r"^ *(\d+) [(±]",
-                "1",
-                "one member has one friend; noise is 0 but for 1e-8",
-            ),
-            Figure("scale at ε = 1", r"Laplace noise of scale (\d+)", "1", "sensitivity 1"),
-        ),
-    ),
-    Row(
-        number=52,
-        places=(Place("2006", "3.2", "minimum spanning tree"),),
-        says="The weight of a minimum spanning tree has sensitivity 1 for edge weights in [0, 1].",
-        lives="`CALL spanning_tree(…)`; [analyses.md](analyses.md#graphs)",
-        command="""
-hubbub call spanning_tree table=karate ends=a,b -e 20
-hubbub call spanning_tree table=karate ends=a,b -e 1 --plan
-""",
-        figures=(
-            Figure(
-                "spanning tree of the karate club",
-                r"^ *(\d+) [(±]",
-                "33",
-                "34 nodes, unit weights; noise is 0 but for 1e-8",
-            ),
-            Figure("scale at ε = 1", r"Laplace noise of scale (\d+)", "1", "sensitivity 1"),
-        ),
-    ),
-    Row(
-        number=53,
-        places=(Place("2006", "3.2", "Lemma 1"),),
-        says="A function that a few random reads approximate has low sensitivity.",
-        lives="`sensitivity_from_samples`, for `h.release`; [analyses.md](analyses.md#user-defined-functions)",
-        language="python",
-        command="""
-import hubbub
-from hubbub.analyses.functions.sample_complexity import sensitivity_from_samples
-print("sensitivity", sensitivity_from_samples(reads="0.1", succeeds="0.9", within=3))
-try:
-    print("at the bound", sensitivity_from_samples(reads="0.1", succeeds="0.55", within=3))
-except hubbub.HubbubError:
-    print("at the bound", "refused")
-""",
-        figures=(
-            Figure("sensitivity", r"sensitivity (\S+)", "6", "2σ"),
-            Figure(
-                "success with probability (1 + α)/2",
-                r"at the bound (\S+)",
-                "refused",
-                "the printed lemma is false there",
-            ),
-        ),
-    ),
-    Row(
-        number=54,
-        places=(Place("2006", "3.2", "converse of Lemma 1"),),
-        says="The converse is false: the distance from a Reed–Solomon code has sensitivity 1 and cannot be told from"
-        " few reads.",
     ),
     Row(
         number=97,
         places=(Place("2006", "3.3", "continuous spaces"),),
         says="The metric mechanism works on R^k with a norm.",
+        lives="`CALL mean_vector(…, norm => 'l2', noise => 'euclidean')`; [analyses.md](analyses.md)",
+        command="""
+hubbub call mean_vector table=health_replace columns=age,education norm=l2 noise=euclidean -e 1 --plan
+hubbub call mean_vector table=health_replace columns=age,education norm=l2 noise=euclidean -e 20
+""",
+        figures=(
+            Figure("γ", r"γ = ([\d.]*\d)", "34.82", "√(32.5² + 12.5²)"),
+            Figure(
+                "margin at n = 1,000",
+                r"mean of age, .* ±([\d.]+)",
+                (0.2, 0.35),
+                "density ∝ exp(−ε‖·‖/(2γ/n)): 3.6 × 0.0696 for one coordinate",
+            ),
+        ),
     ),
     Row(
         number=110,
         places=(Place("2011", "selection", "any utility"),),
         says="The exponential mechanism takes any score of bounded sensitivity.",
+        lives="`CALL choose(…)`, `h.choose`; [analyses.md](analyses.md)",
+        command="""
+hubbub call choose candidates=health_rows.site 'score=SELECT SUM(visits) FROM health_rows WHERE site = $1' -e 1 --plan
+hubbub call choose candidates=health_rows.site 'score=SELECT SUM(visits) FROM health_rows WHERE site = $1' -e 1 --json
+""",
+        figures=(
+            Figure("sensitivity of the score", r"moves a score by at most (\d+)", "80", "the bound of visits"),
+            Figure("charged", r'"epsilon": "(\S+?)"', "1", "one ε, with a receipt"),
+        ),
     ),
     Row(
         number=113,
         places=(Place("2014", "4", "footnote 3"), Place("2014", "3.1", "Section 3")),
         says="Noise may depend on the data if its own dependence is smooth, or tested privately first.",
-    ),
-    Row(
-        number=116,
-        places=(Place("2006", "3.2", "graph properties"),),
-        says="The distance from being poorly clustered, or from being no expander, has sensitivity 1.",
+        lives="`CALL median(…)`, `CALL triangle_count(…, sensitivity => 'smooth')`; [analyses.md](analyses.md)",
+        command="""
+hubbub call median table=health_rows column=income -e 1 --delta 1e-6 --plan
+hubbub call median table=health_rows column=income -e 1 --delta 1e-6
+""",
+        figures=(
+            Figure(
+                "noise by the global sensitivity", r"global sensitivity would be ±([\d,]+)", "30000", "the whole range"
+            ),
+            Figure("median income", r"^ *([\d,]+) [±(]", (7000, 9000), "7,976"),
+        ),
     ),
 )

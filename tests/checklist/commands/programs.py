@@ -1,4 +1,4 @@
-"""Rows 55–62 and 111: private programs, synthetic data, streams and workloads."""
+"""Private programs, synthetic data, streams and workloads."""
 
 from tests.checklist.record import Figure, Place, Row
 
@@ -168,5 +168,21 @@ hubbub call ranges table=nobody column=step workload=prefixes strategy=tree -e 1
         number=111,
         places=(Place("2011", "synthetic", "any concept class"),),
         says="The small database works for any class, with m = O(VC/γ²) rows.",
+        lives="`CALL small_database(…, predicates => […], accuracy => γ)`; [analyses.md](analyses.md#synthetic-data)",
+        command="""
+hubbub query "CALL small_database(table => 'coins', columns => ['p', 'q', 'r'], accuracy => 0.25, total => 300,
+    predicates => ['p = 1 AND q = 1', 'r = 1 OR p = 0', 'p <> q'])" -e 1 --json
+hubbub plan "CALL small_database(table => 'coins', columns => ['p', 'q', 'r'], accuracy => 0.25, total => 300,
+    predicates => ['p = 1 AND q = 1', 'r = 1 OR p = 0', 'p <> q'])" -e 1
+""",
+        figures=(
+            Figure("rows", r"databases of (\d+) rows", "15", "ln(2·3)/(2γ²) = 14.3"),
+            Figure(
+                "candidates",
+                r"one of ([\d,]+) databases",
+                "3876",
+                "C(19, 4): the predicates tell 5 kinds of rows apart",
+            ),
+        ),
     ),
 )
