@@ -12,20 +12,12 @@ from numpy.typing import NDArray
 from hubbub.core import numbers
 
 
-def pad_of(count: int, width: int) -> int:
-    """Return the bit that a count teaches: the parity of its bucket of this width.
-
-    >>> [pad_of(count, 10) for count in (0, 9, 10, 25)]
-    [0, 0, 1, 0]
-    """
-    return count // width % 2
-
-
 def guess_rates(*, people: int, width: int, epsilon: Fraction) -> tuple[float, float]:
     """Return how often the best guess at Alice's secret is right, without and with the release.
 
     The release is a count of other people with Laplace noise, and everything from 0 to n is equally likely before it.
-    The auxiliary information is Alice's bit, a fair coin, exclusive-or the pad.
+    The pad is the parity of the count's bucket, of this width; the auxiliary information is Alice's bit, a fair coin,
+    exclusive-or the pad.
 
     Theorem (Utility reveals). The auxiliary information alone tells nothing about the bit beyond the bias of the pad.
     With the release, the bit is told as often as the pad is: ½ + ½·Σ_t |Pr[t, pad 0] − Pr[t, pad 1]|. Alice is not in

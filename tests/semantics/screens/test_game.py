@@ -1,16 +1,21 @@
 """The game as a screen: posteriors against Bayes in floating point, for tables that a reader may fill in."""
 
+import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
 import pytest
 
+from hubbub.core.events import Composed, Event, GaussianEvent, LaplaceEvent, ResponseEvent, to_facts
 from hubbub.errors import ParameterError
+from hubbub.semantics.history import QueryHistory
 from hubbub.semantics.screens.base import Reading
 from hubbub.semantics.screens.figures import Bars
 from hubbub.semantics.screens.game import SCREEN
+from hubbub.semantics.screens.ledger_game import ledger_game
 
 Rows = tuple[int, ...]
 
@@ -125,3 +130,27 @@ def test_the_answer_of_the_screen_moves_the_belief_most() -> None:
     moved = sum(abs(b - c) for name, (_, b, c) in chosen.items() if name != "secret") / 2
     assert moved == pytest.approx(max(most.values()), abs=1e-12)
     assert Fraction(1, 100) < moved
+
+
+def history(event: Event | None, *, epsilon: str, delta: str = "0") -> QueryHistory:
+    facts = Counter() if event is None else Counter([json.dumps(to_facts(event), sort_keys=True)])
+    caps = {"cap_epsilon": Fraction(epsilon), "cap_delta": Fraction(delta)}
+    return QueryHistory("everybody", "visits", facts, written_off=False, **caps)
+
+
+def test_a_ledger_of_several_mechanisms_is_added_up_and_listed() -> None:
+    """Three answers of ½ and a quarter: a fair bit becomes e^1.25/(1 + e^1.25) at worst."""
+    parts = ((LaplaceEvent(1, Fraction(2)), 2), (ResponseEvent(2, Fraction(1, 4)), 1))
+    reading = ledger_game({"people": "1"}, history(Composed(parts), epsilon="3"))
+    assert "2 × laplace, 1 × response" in reading.sentences[0]
+    assert "they cost ε = 1.25." in reading.sentences[0]
+    assert heights(reading)["secret"][1] == pytest.approx(1 / (1 + math.exp(-1.25)), abs=1e-9)
+    empty = ledger_game({}, history(None, epsilon="3"))
+    assert "There is nothing to learn from." in empty.sentences[0]
+
+
+@pytest.mark.parametrize("event", [GaussianEvent(1, Fraction(9)), LaplaceEvent(50, Fraction(1))])
+def test_a_ledger_that_bounds_nothing_is_refused(event: Event) -> None:
+    """Gaussian noise without a δ has no ε, and an ε of 50 bounds no belief."""
+    with pytest.raises(ParameterError, match="HB694"):
+        ledger_game({}, history(event, epsilon="60"))

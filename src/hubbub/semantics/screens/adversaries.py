@@ -137,11 +137,21 @@ def oblivious(*, epsilon: Fraction, delta: Fraction, n: int) -> Reading:
             f"Pure ε-privacy does bound even this adversary: at ε = {brief(epsilon)}, 50% becomes at most"
             f" {percent(most)}.",
         ),
-        ("noise", "likelihood ratio", "belief in Alice's 1"),
+        ("noise", "likelihood ratio", "belief in Alice's 1", "change"),
         (
-            ("Gaussian", decimal(at.ratio), share(at.posterior)),
-            ("Gaussian with the variance as printed, ln(1/δ)/ε²", decimal(printed.ratio), share(printed.posterior)),
-            ("any ε-private mechanism, at most", decimal(exp(-float(epsilon))), percent(most)),
+            ("Gaussian", decimal(at.ratio), share(at.posterior), share(at.difference)),
+            (
+                "Gaussian with the variance as printed, ln(1/δ)/ε²",
+                decimal(printed.ratio),
+                share(printed.posterior),
+                share(printed.difference),
+            ),
+            (
+                "any ε-private mechanism, at most",
+                decimal(exp(-float(epsilon))),
+                percent(most),
+                percent(most - Fraction(1, 2)),
+            ),
         ),
         Curves(
             "All have a 1; the adversary expects almost none",

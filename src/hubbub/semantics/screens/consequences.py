@@ -8,11 +8,12 @@ from functools import lru_cache
 from math import exp
 
 from hubbub.core.numbers import brief
+from hubbub.core.odds import consequence
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.semantics.odds import group, percent, posterior, power
 from hubbub.semantics.one_time_pad import guess_rates
 from hubbub.semantics.screens import base
-from hubbub.semantics.screens.base import Reading, Screen, decimal, share
+from hubbub.semantics.screens.base import Reading, Screen, share
 from hubbub.semantics.screens.figures import Curves
 
 _SLIDE = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "3")
@@ -63,8 +64,6 @@ def insurer(*, epsilon: Fraction, delta: Fraction, chance: Fraction) -> Reading:
     # an insurer who raises the premium from a threshold on: the chance without and with one more case in the count
     real = [(float(noise.tail(z).high), float(noise.tail(z - 1).high)) for z in range(-12, 41)]
     places = [k / 50 for k in range(51)]
-    times = f"e^ε = {decimal(exp(float(epsilon)))} times as likely"
-    added = f"{times}, plus δ = {brief(delta)}" if delta else times
     rare = (
         "A rare event can become many times as likely by δ alone; that is why δ must be far below the probability of"
         " anything that matters."
@@ -73,10 +72,10 @@ def insurer(*, epsilon: Fraction, delta: Fraction, chance: Fraction) -> Reading:
     )
     return Reading(
         (
-            "An insurer reads the published statistics and decides on Alice's premium, by any rule and with any other"
-            f" knowledge. Suppose that without her data the premium rises with probability {share(chance)}.",
-            f"With her data, it rises with probability at most {percent(most)}. The same holds for every event that"
-            f" anybody brings about because of the answers: her data makes it at most {added}.",
+            "An insurer reads the published statistics and decides on Alice's premium by some rule."
+            f" Suppose that without her data the premium rises with probability {share(chance)}.",
+            f"With her data, it rises with probability at most {percent(most)}, whoever decides and whatever else they"
+            f" know. {consequence(epsilon=epsilon, delta=delta)}",
             "What she should fear is not the study but the finding: if it shows that people like her are at risk, the"
             " premium may rise whether or not she took part (`hubbub explain smoking`).",
             "The figure shows an actual insurer too, who raises the premium when a count of cases with Laplace noise"

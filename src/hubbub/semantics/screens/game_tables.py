@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from hubbub.core import numbers
 from hubbub.errors import ParameterError
+from hubbub.semantics.games import uniform
 
 Rows = tuple[int, ...]
 
@@ -64,7 +65,7 @@ def weights(text: str, worlds: Collection[Rows]) -> Mapping[Rows, Fraction]:
     ['3/4', '0', '1/4']
     """
     if text.strip() == "uniform":
-        return dict.fromkeys(worlds, Fraction(1, len(worlds)))
+        return uniform(worlds)
     names = {label(rows): rows for rows in worlds}
     given: dict[Rows, Fraction] = {}
     for part in text.replace(" ", "").split(","):
