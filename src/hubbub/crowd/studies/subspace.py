@@ -59,11 +59,11 @@ def study(
 ) -> CrowdStudy:
     """Let the adversary choose k of `d` attributes and a point in them, after seeing the release.
 
-    The adversary tries several sets of k attributes and guesses where the release shows the loneliest position: far
-    from a crowd, compared with how far a row may be from what is shown. (φ, c, t)-isolation asks that the guess is
-    φ(k)·c times nearer to a row than to the crowd, φ(k) = 2^(d/k), because a guess about few attributes is easy. The
-    table has both measures, with φ and without it, for the chosen attributes and for random ones. The authors call
-    this question the most important conceptual challenge of their work.
+    The adversary imagines databases that fit the release, tries `tries` sets of k attributes and positions in them, and
+    guesses the one that isolates best in them. (φ, c, t)-isolation asks that the guess is φ(k)·c times
+    nearer to a row than to the crowd, φ(k) = 2^(d/k), because a guess about few attributes is easy. The table has both
+    measures, with φ and without it, for the chosen attributes and for random ones; `data` is skewed or uniform. The
+    authors call this question the most important conceptual challenge of their work.
     """
     numbers.integer(n, "n", 50, 2000)
     numbers.integer(d, "d", 2, 60)

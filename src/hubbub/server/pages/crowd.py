@@ -51,6 +51,7 @@ def run(visit: Visit) -> Response:
         study=study,
         problem=study_run.problem,
         heading=study.title if study is not None else study_run.entry.name,
+        words=[] if study is None else [text.split("`") for text in study.words],
         plots=[] if study is None else [drawing(plot.svg()) for plot in study.plots],
         settings=", ".join(f"{name} = {value}" for name, value in study_run.settings.items()) or "defaults",
         warning=NOT_PRIVATE,
