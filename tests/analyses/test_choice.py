@@ -75,7 +75,7 @@ def test_enumerated_loss_over_all_neighbors_is_within_the_charge(
 def test_printed_noise_of_report_noisy_max_costs_up_to_twice_under_replace() -> None:
     """Lap(1/ε) is enough for counts where one row comes or goes; the planted error under replace is caught."""
     right, wrong = prepared(REPLACE).rule, prepared(ADD).rule
-    assert (right.rate, wrong.rate) == (Fraction(1, 2), 1)
+    assert (right.rate, wrong.rate) == (Fraction(1, 2), Fraction(1))
     planted = NoisyMax(candidates=3, sensitivity=1, monotone=True, rate=wrong.rate)
     far = ((0, 8, 8), (1, 7, 8))
     assert worst_over([far], planted.distribution).bounds[0] > Fraction(13, 10)
@@ -129,4 +129,4 @@ def test_an_analyst_chooses_by_a_score_of_their_own(town: Path) -> None:
     assert (again.replayed, again.rows) == (True, release.rows)
     event = from_facts(release.receipt["event"])
     assert privacy_cost(event).pure == 5
-    assert (release.receipt["analysis"], release.epsilon) == ("choose", 5)
+    assert (release.receipt["analysis"], release.epsilon) == ("choose", Fraction(5))

@@ -18,7 +18,7 @@ WORLD = people()
 
 
 def planned(sql: str, unit: PrivacyUnit = ROW, relation: Relation = Relation.ADD_REMOVE, **bounds: int) -> Score:
-    setting = Setting({"t": WORLD.table(unit, relation)}, Fraction(1), Fraction(0), RenderOptions("salt"), **bounds)  # type: ignore[arg-type]
+    setting = Setting({"t": WORLD.table(unit, relation)}, Fraction(1), Fraction(0), RenderOptions("salt"), **bounds)
     return plan_score(setting, sql)
 
 

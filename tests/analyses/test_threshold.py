@@ -38,7 +38,7 @@ WORLD = people()
 
 def setting(unit: PrivacyUnit = ROW, relation: Relation = ADD, **bounds: int) -> Setting:
     table = WORLD.table(unit, relation)
-    return Setting({"t": table}, Fraction(EPSILON), Fraction(0), RenderOptions("salt"), **bounds)  # type: ignore[arg-type]
+    return Setting({"t": table}, Fraction(EPSILON), Fraction(0), RenderOptions("salt"), **bounds)
 
 
 def terms(relation: Relation = ADD, *, hits: int = 1, monotone: bool = True) -> ThresholdTerms:

@@ -111,13 +111,13 @@ def sessions(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
             PEOPLE.only(["k", "i"]),
             1 if unit == ROW else 6,
             partial(_compared, sql, None if most is None else Fraction(most * several), unit, relation),
-            begin=(((), *((_counted_row(k, 3),) * several for k in "ab")),),
+            begin=(((), (_counted_row("a"),) * several, (_counted_row("b"),) * several),),
         )
         yield sql, subject, {}
 
 
-def _counted_row(k: str, i: int) -> tuple[Any, ...]:
-    return (-1.0, -1.0, k, True, True, i, "p")
+def _counted_row(k: str) -> tuple[Any, ...]:
+    return (-1.0, -1.0, k, True, True, 3, "p")
 
 
 def _compared(sql: str, most: Fraction | None, unit: Whose, relation: Relation, *, silent: bool) -> Compared:

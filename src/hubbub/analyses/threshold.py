@@ -89,8 +89,8 @@ class ThresholdTerms:
             hits=form["hits"],
             queries=form["questions"],
         )
-        exact = (Fraction(form[name]) for name in ("threshold", "step"))
-        return cls(form["name"], *exact, noise, Fraction(form["epsilon"]), form["groups"], form["rows"])
+        threshold, step, epsilon = (Fraction(form[name]) for name in ("threshold", "step", "epsilon"))
+        return cls(form["name"], threshold, step, noise, epsilon, form["groups"], form["rows"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from hubbub.core.binomial import incomplete_beta
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ZERO, Interval, exp, sqrt, total
 from hubbub.core.loss import Pure
-from hubbub.core.reals import Enclosure
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.additive import Window, check_size
 from hubbub.noise.comparison import Fixed, Real, below, fixed
@@ -93,7 +92,7 @@ class EuclideanNoise:
         reach = _reach(self.rate, self.dimensions, 1e-34)
         check_size((2 * reach + 1) ** self.dimensions)
         weights = lru_cache(maxsize=None)(lambda squares: exp(-self.rate * sqrt(Interval.of(squares))))
-        listed = {
+        listed: dict[tuple[int, ...] | None, Interval] = {
             tuple(v + z for v, z in zip(value, noise, strict=True)): weights(sum(z * z for z in noise))
             for noise in product(range(-reach, reach + 1), repeat=self.dimensions)
         }
@@ -102,12 +101,11 @@ class EuclideanNoise:
         share = Interval(whole.low, (whole + beyond).high)
         if window is None:
             chances = {point: (weight / share).enclosure for point, weight in listed.items()}
-            return FiniteDistribution(dict[tuple[int, ...] | None, Enclosure](chances), (beyond / whole).enclosure[1])
+            return FiniteDistribution(chances, (beyond / whole).enclosure[1])
         low, high = window
-        inside = {point: weight for point, weight in listed.items() if low <= min(point) and max(point) <= high}
-        outside = total(weight for point, weight in listed.items() if point not in inside) + beyond
-        gathered: dict[tuple[int, ...] | None, Interval] = {**inside, None: outside}
-        return FiniteDistribution({point: (weight / share).enclosure for point, weight in gathered.items()})
+        inside = {point: w for point, w in listed.items() if point and low <= min(point) and max(point) <= high}
+        inside[None] = total(weight for point, weight in listed.items() if point not in inside) + beyond
+        return FiniteDistribution({point: (weight / share).enclosure for point, weight in inside.items()})
 
     def error(self, level: Fraction) -> Fraction:
         """Return a w such that one coordinate is within ±w with probability at least about `level`, as without a grid.

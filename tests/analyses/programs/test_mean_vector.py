@@ -136,7 +136,7 @@ def test_engine_integers_of_neighbors_are_within_the_sensitivity() -> None:
     corners: list[tuple[object, object]] = [(-1.0, 0.0)] * 40
     pairs = [([(1.0, 0.0), *corners], [(0.0, 1.0), *corners]), ([(1.0, 0.0), *corners], [(-1.0, 0.0), *corners])]
     for _ in range(12):
-        rows = [(rng.choice(ODD), rng.choice(ODD)) for _ in range(5)]
+        rows: list[tuple[object, object]] = [(rng.choice(ODD), rng.choice(ODD)) for _ in range(5)]
         pairs.append((rows, [(rng.choice(ODD), rng.uniform(-2, 2)), *rows[1:]]))
     for make, reached in ((mean_vector, 2), (covariance, 5)):
         analysis = make(setting(), table="t", columns=["x", "y"], gamma=Fraction(1))
@@ -210,7 +210,7 @@ def test_euclidean_noise_is_smaller_than_laplace_noise_for_several_columns() -> 
     made = {
         name: mean_vector(setting(), table="t", columns=["x", "y"], norm="l2", noise=name)
         for name in ("laplace", "euclidean")
-    }  # type: ignore[arg-type]
+    }
     laplace, euclidean = (made[name].noises[-1] for name in ("laplace", "euclidean"))
     assert isinstance(laplace, Laplace)
     assert isinstance(euclidean, EuclideanNoise)

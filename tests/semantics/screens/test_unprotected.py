@@ -16,10 +16,10 @@ ONE_SIDED, SUBSAMPLE = SCREENS
 @pytest.mark.parametrize("shift", [0, 3, 50])
 def test_noise_on_one_side_has_no_epsilon_whatever_the_shift(shift: int) -> None:
     """A count never below the truth, but for a shift: the least answer of one is impossible for the next."""
-    pair = [one_sided_noise(count, HALF, shift) for count in (100, 101)]
-    assert min(pair[0].mass) == 100 - shift
-    assert worst_ratio(*pair) == (math.inf, math.inf)
-    assert delta_at(*pair, Fraction(100))[0] == HALF
+    one, two = (one_sided_noise(count, HALF, shift) for count in (100, 101))
+    assert min(one.mass) == 100 - shift
+    assert worst_ratio(one, two) == (math.inf, math.inf)
+    assert delta_at(one, two, Fraction(100))[0] == HALF
     reading = ONE_SIDED.read({"shift": str(shift)})
     assert reading.rows[0] == ("one-sided geometric", "∞", "63.2%")  # 1 − 1/e
     assert reading.rows[2] == ("two-sided (hubbub)", "1", "0%")
@@ -30,9 +30,9 @@ def test_cut_noise_needs_the_delta_of_its_end() -> None:
     """Pr[|Z| cut at c] = q^c/(1 + q): the atom at the end of one count is impossible for the next, at every ε."""
     q = math.exp(-1)
     for most in (1, 3, 10):
-        pair = [cut_noise(count, Fraction(1), most) for count in (0, 1)]
-        assert worst_ratio(*pair)[0] == math.inf
-        assert float(delta_at(*pair, Fraction(50))[1]) == pytest.approx(q**most / (1 + q))
+        one, two = (cut_noise(count, Fraction(1), most) for count in (0, 1))
+        assert worst_ratio(one, two)[0] == math.inf
+        assert float(delta_at(one, two, Fraction(50))[1]) == pytest.approx(q**most / (1 + q))
 
 
 @pytest.mark.row(70)

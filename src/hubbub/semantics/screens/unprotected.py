@@ -47,13 +47,11 @@ def one_sided(*, epsilon: Fraction, shift: int) -> Reading:
     low, high = exp(-epsilon).enclosure
     # any ratio will do; this one decays as fast as Laplace noise
     ratio = Fraction(round((low + high) / 2 * 10**4), 10**4)
-    pair = [one_sided_noise(_COUNT - gone, ratio, shift) for gone in (0, 1)]
-    loss, slip = worst_ratio(*pair), delta_at(*pair, Fraction(50))
-    both = [
-        Laplace.from_epsilon(sensitivity=1, epsilon=epsilon).distribution(_COUNT - gone, (0, 200)) for gone in (0, 1)
-    ]
-    most = max(shift, 1)
-    cut = [cut_noise(_COUNT - gone, epsilon, most) for gone in (0, 1)]
+    one, two = (one_sided_noise(_COUNT - gone, ratio, shift) for gone in (0, 1))
+    loss, slip = worst_ratio(one, two), delta_at(one, two, Fraction(50))
+    noise, most = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon), max(shift, 1)
+    here, there = (noise.distribution(_COUNT - gone, (0, 200)) for gone in (0, 1))
+    near, far = (cut_noise(_COUNT - gone, epsilon, most) for gone in (0, 1))
     places = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)
     return Reading(
         (
@@ -63,14 +61,22 @@ def one_sided(*, epsilon: Fraction, shift: int) -> Reading:
             f" {share(1 - ratio)}. Whoever sees it knows that she is not in the data: the loss is infinite.",
             "Subtracting a constant moves all answers, and the smallest one still tells. Noise must reach to both"
             " sides, without an end: then every answer is possible with her and without her.",
-            f"Two-sided noise that is cut at ±{most} needs a δ of {_small(delta_at(*cut, epsilon))} at ε ="
+            f"Two-sided noise that is cut at ±{most} needs a δ of {_small(delta_at(near, far, epsilon))} at ε ="
             f" {brief(epsilon)}: small where the cut is far out, and never 0.",
         ),
         ("noise", "loss by enumeration", "δ that no ε avoids"),
         (
             ("one-sided geometric", decimal(loss[0]), share(slip)),
-            (f"two-sided, cut at ±{most}", decimal(worst_ratio(*cut)[0]), share(delta_at(*cut, Fraction(50)))),
-            ("two-sided (hubbub)", decimal(worst_ratio(*both)), share(delta_at(*both, epsilon + Fraction(1, 10**20)))),
+            (
+                f"two-sided, cut at ±{most}",
+                decimal(worst_ratio(near, far)[0]),
+                share(delta_at(near, far, Fraction(50))),
+            ),
+            (
+                "two-sided (hubbub)",
+                decimal(worst_ratio(here, there)),
+                share(delta_at(here, there, epsilon + Fraction(1, 10**20))),
+            ),
         ),
         Curves(
             "δ of two-sided noise that is cut at ±c",
@@ -84,7 +90,7 @@ def one_sided(*, epsilon: Fraction, shift: int) -> Reading:
 
 
 def _cut_delta(epsilon: Fraction, most: int) -> float:
-    return float(delta_at(*[cut_noise(gone, epsilon, most) for gone in (0, 1)], epsilon)[1])
+    return float(delta_at(cut_noise(0, epsilon, most), cut_noise(1, epsilon, most), epsilon)[1])
 
 
 def _small(chance: Enclosure) -> str:
