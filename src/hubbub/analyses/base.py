@@ -225,6 +225,10 @@ class PreparedAnalysis(ABC):
         """State how many privacy units a group needs to be shown, if groups are selected privately."""
         return None
 
+    def joint_intervals(self) -> str:
+        """State that the intervals hold for the whole answer at once, if that was requested of a query."""
+        return ""
+
     def scaling(self) -> Iterator["PreparedAnalysis"]:
         """Give the analysis at several privacy costs, the smallest first, for an estimate."""
         yield self

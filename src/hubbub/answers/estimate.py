@@ -94,6 +94,7 @@ class Estimate:
     refusal    why the query is not within budget, and what to do; empty if it is
     group_rows the number of rows in an average group, if the dataset has a profile
     units      the number of privacy units, if it is public or the dataset has a profile
+    intervals  what the margins of error state, where they hold for the whole answer at once; empty: each at 95%
     """
 
     datasets: tuple[str, ...]
@@ -114,6 +115,7 @@ class Estimate:
     refusal: str = ""
     group_rows: int | None = None
     units: int | None = None
+    intervals: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -150,6 +152,7 @@ class Estimate:
             "fits": self.fits,
             "refusal": self.refusal,
             "group_rows": self.group_rows,
+            "intervals": self.intervals,
             "units": self.units,
             "warnings": list(self.warnings),
         }
@@ -175,6 +178,7 @@ class Estimate:
             fits=form.get("fits"),
             refusal=form.get("refusal", ""),
             group_rows=form.get("group_rows"),
+            intervals=form.get("intervals", ""),
             units=form.get("units"),
         )
 
@@ -185,6 +189,7 @@ class Estimate:
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {self.cells:,} groups"] if self.cells > 1 else []
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
+        lines += [f"  {self.intervals}"] if self.intervals else []
         lines += [f"  target: {self.target}"] if self.target else []
         lines += [f"  {self.groups.sentence()}"] if self.groups is not None else []
         lines += [f"  warning: {warning}" for warning in self.warnings]

@@ -7,7 +7,7 @@ from rich.table import Table
 from hubbub.answers import terminal
 from hubbub.answers.budget import BudgetOverview, printable
 from hubbub.answers.estimate import Estimate, Expected, margin, significant
-from hubbub.answers.release import INTERVALS_NOTE, Release
+from hubbub.answers.release import Release
 from hubbub.answers.sampling import noise_sentences
 from hubbub.core.numbers import brief, round_down
 
@@ -29,6 +29,8 @@ def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool 
     rows.append(("Budget", budget if estimate.admitted else f"[red]{budget}[/]"))
     if estimate.groups is not None:
         rows.append(("Groups", escape(estimate.groups.sentence())))
+    if estimate.intervals:
+        rows.append(("Intervals", escape(estimate.intervals)))
     if estimate.target:
         rows.append(("Target", escape(estimate.target)))
     rows += [("[yellow]Warning[/]", f"[yellow]{escape(warning)}[/]") for warning in estimate.warnings]
@@ -75,7 +77,7 @@ def release(release: Release, console: Console) -> None:
     if not release.epsilon:
         console.print(terminal.facts([("Cost", escape(release.cost())), ("Data", f"version {_versions(release)}")]))
         return
-    facts = [("±", INTERVALS_NOTE)]
+    facts = [("±", release.intervals_note)]
     facts += [("" if index else "Noise", escape(line)) for index, line in enumerate(noise_sentences(release))]
     if release.left_out is not None:
         facts.append(("Bounds", escape(release.left_out.sentence())))

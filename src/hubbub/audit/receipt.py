@@ -24,7 +24,7 @@ _DOWN = Context(prec=50, rounding=ROUND_FLOOR)
 _PI = Fraction("3.1415926535897932384626433832795028841971693993751")
 _LARGEST_VARIANCE = Fraction(10**10)
 #: Fields that a server adds to a release: they describe the request, not the release.
-_BESIDE = {"epsilon", "delta", "left", "replayed", "left_out", "notes"}
+_BESIDE = {"epsilon", "delta", "left", "replayed", "left_out", "notes", "intervals"}
 
 
 @dataclass

@@ -166,7 +166,8 @@ class Curator:
                 planned, text, charges, versions, left_out, progress=progress, cancelled=cancelled, silent=held
             )
         self._draws.seeds.erase(charges[0].entry)
-        return self._release(stored, analyst, replayed=charges[0].release is not None)
+        release = self._release(stored, analyst, replayed=charges[0].release is not None)
+        return release.jointly() if question.joint else release
 
     def _compare(
         self,

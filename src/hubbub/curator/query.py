@@ -11,6 +11,7 @@ from typing import Any
 
 from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run
 from hubbub.answers.groups import GroupThreshold
+from hubbub.answers.joint import independent_noises, joint_sentence
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.schema import Bounds
 from hubbub.core.secret import combine_secrets
@@ -19,8 +20,10 @@ from hubbub.curator.left_out import describe
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.weighted_selection import WeightedSelection
+from hubbub.sql.allocation import LEVEL
 from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import RenderOptions
+from hubbub.sql.expected import joint_level
 from hubbub.sql.expressions import Expr
 from hubbub.sql.finish import finish, public_rows
 from hubbub.sql.keys import Cells
@@ -34,6 +37,7 @@ from hubbub.sql.value_bounds import ValueBounds, value_bounds, with_bounds
 class PreparedQuery(PreparedAnalysis):
     """A planned query, ready to be charged and run.
 
+    joint   intervals shall hold for the whole answer at once
     raw     leave estimates as they are: negative counts, averages outside their bounds
     at      plans the same query at another ε
     values  the bounds of columns that the query finds first, if it has to
@@ -42,6 +46,7 @@ class PreparedQuery(PreparedAnalysis):
 
     plan: Plan
     raw: bool
+    joint: bool
     at: Callable[[Fraction], "PreparedQuery"]
     values: ValueBounds | None
     bounded: Callable[[Mapping[Expr, Bounds]], Plan]
@@ -70,6 +75,15 @@ class PreparedQuery(PreparedAnalysis):
                 other = self.at(epsilon).stated_threshold()
                 enough = epsilon if other is not None and other.alone <= goal else None
         return replace(stated, units=units, enough=enough)
+
+    def joint_intervals(self) -> str:
+        """State with what probability all intervals of the answer hold, if that was requested."""
+        if not self.joint:
+            return ""
+        level = joint_level(self.plan.query, self.plan.formulas, self.plan.size)
+        count = round((1 - LEVEL) / (1 - level))
+        noisy = count // max(1, self.plan.size)
+        return joint_sentence(count, independent=independent_noises(self.receipt(), noisy))
 
     def stated_threshold(self) -> GroupThreshold | None:
         """Give the number of privacy units that a group needs, as its receipt will state it."""
@@ -126,6 +140,12 @@ def prepare_query(
     settings: dict[str, Any] = dict(question.planner_options(query))
     settings |= {"salt": options.salt, "hashing": options.hashing, "dialect": options.dialect}
     values = find_values(query, epsilon, options, settings)
+    if values is not None and question.joint:
+        raise QueryError(
+            "HB585",
+            "The intervals of this query cannot hold for the whole answer at once: it finds its bounds when it runs.",
+            "Use intervals='each'.",
+        )
     # where bounds have to be found, the cost of the rest must not depend on them: pure losses alone
     spent = {"epsilon": epsilon, "delta": delta} if values is None else values.settings
 
@@ -148,6 +168,7 @@ def prepare_query(
         statements=(*found, *planned.sql.values()),
         plan=planned,
         raw=question.raw,
+        joint=question.joint,
         at=lambda other: prepare_query(query, question, options, epsilon=other, delta=delta),
         values=values,
         bounded=bounded,

@@ -295,8 +295,8 @@ def deviations_at_level(kind: Noise, level: Fraction = LEVEL) -> float:
     return -log(miss) / sqrt(2.0) if kind == "laplace" else -NormalDist().inv_cdf(miss / 2)
 
 
-def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]:
-    """Return the expected error of each aggregate."""
+def expected_errors(allocation: Allocation, kind: Noise, level: Fraction = LEVEL) -> tuple[Expected, ...]:
+    """Return the expected error of each aggregate, at a confidence level."""
     by_measure = {n.measure: n for n in allocation.measures}
     out = []
     for name, formula in allocation.formulas.items():
@@ -305,9 +305,9 @@ def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]
             continue  # it is public
         # use the slope at the typical group: a secant as wide as a large noise would leave the domain of a root
         small = [n.deviation * 1e-4 for n in noisy]
-        half = deviations_at_level(kind) * 1e4 * float(spread(formula.value, typical(formula), small)[0])
+        half = deviations_at_level(kind, level) * 1e4 * float(spread(formula.value, typical(formula), small)[0])
         if formula.linear and len(noisy) == 1:
-            half = linear_half_width(formula, noisy[0])
+            half = linear_half_width(formula, noisy[0], level)
         if formula.low is not None and formula.high is not None:
             half = min(half, formula.high - formula.low)
         rows, ends = None if formula.linear else TYPICAL_ROWS, (formula.low, formula.high)

@@ -51,7 +51,12 @@ def joint_level(query: Query, formulas: Mapping[str, Formula], cells: int) -> Fr
 
 
 def output_errors(
-    query: Query, sets: Sequence[Groups], allocation: Allocation, errors: Sequence[Expected], kind: Noise
+    query: Query,
+    sets: Sequence[Groups],
+    allocation: Allocation,
+    errors: Sequence[Expected],
+    kind: Noise,
+    level: Fraction = LEVEL,
 ) -> tuple[Expected, ...]:
     """Return the expected error of each noisy output, from those of the aggregates.
 
@@ -65,7 +70,7 @@ def output_errors(
             outputs += [replace(by_name[expr.name], name=name)] if expr.name in by_name else []
             continue
         inside = [each for each in errors if each.name in names(expr)]
-        whole = _expression_error(query, sets, allocation, expr, kind, errors) if inside else None
+        whole = _expression_error(query, sets, allocation, expr, kind, errors, level) if inside else None
         if whole is not None:
             outputs.append(replace(whole, name=name))
             continue
@@ -82,6 +87,7 @@ def _expression_error(
     expr: Expr,
     kind: Noise,
     errors: Sequence[Expected],
+    level: Fraction,
 ) -> Expected | None:
     """Return the error of an expression over aggregates at the typical group: each noise moves all of them at once."""
     used = {name: formula for name, formula in allocation.formulas.items() if name in names(expr)}
@@ -89,7 +95,6 @@ def _expression_error(
     keys = _keys(query, sets, names(expr))
     if expr.kind not in _NUMERIC or not used or names(expr) & selected or keys is None:
         return None
-    level = LEVEL
     measures = [each for each in allocation.measures if any(each.measure in f.measures for f in used.values())]
     middle = {name: float(formula.value(typical(formula))[0]) for name, formula in used.items()}
     moves = [{name: _move(formula, each, kind, level) for name, formula in used.items()} for each in measures]

@@ -31,7 +31,7 @@ from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
-from hubbub.sql.expected import output_errors
+from hubbub.sql.expected import joint_level, output_errors
 from hubbub.sql.explain import derivation
 from hubbub.sql.expressions import Expr
 from hubbub.sql.group_choice import choose_groups
@@ -122,6 +122,7 @@ def plan(
     intervals: bool = True,
     hashing: Hash = "engine",
     dialect: Dialect = DUCKDB,
+    joint: bool = False,
 ) -> Plan:
     """Plan a query for ε and δ (0: pure DP).
 
@@ -131,6 +132,7 @@ def plan(
     intervals      whether quantiles are selected together with an interval
     hashing        the engine's own (fast) hash, or a portable one that keeps the same rows on every engine
     dialect        the SQL dialect of the engine; raises an error for functions that the engine cannot compute safely
+    joint          whether expected errors are those of intervals that hold for the whole answer at once
     """
     numbers.epsilon(epsilon)
     if delta:
@@ -138,7 +140,8 @@ def plan(
     relation, limits = privacy_terms(query, groups, rows)
     options = RenderOptions(salt, hashing, dialect)
     if query.top:
-        return _top(query, bound_work(query, groups, rows, options), epsilon, relation, limits, options)
+        top = _top(query, bound_work(query, groups, rows, options), epsilon, relation, limits, options)
+        return _checked_joint(top) if joint else top
     choice = choose_groups(query, delta)
     query, sets = choice.query, choice.groups
     auto = limits is not None and limits.auto
@@ -171,8 +174,9 @@ def plan(
     if auto:
         best, levels = add_histograms(workload, best, bounded_rows, options)
     settled = at_bounds(workload, best, levels, [each.typical for each in levels])
-    errors = expected_errors(settled, kind)
-    return Plan(
+    level = joint_level(query, best.formulas, sum(each.size for each in sets)) if joint else LEVEL
+    errors = expected_errors(settled, kind, level)
+    planned = Plan(
         query,
         epsilon,
         delta if kind == "gaussian" or rule else Fraction(0),
@@ -195,8 +199,21 @@ def plan(
         levels,
         adds_at_one(best, levels),
         inputs=PlanInputs(bounded_rows, workload, options) if auto else None,
-        outputs=output_errors(query, sets, settled, errors, kind),
+        outputs=output_errors(query, sets, settled, errors, kind, level),
     )
+    return _checked_joint(planned) if joint else planned
+
+
+def _checked_joint(plan: Plan) -> Plan:
+    """Reject joint intervals where there are none."""
+    why = joint_refusal(plan)
+    if why is not None:
+        raise QueryError(
+            "HB585",
+            f"The intervals of this query cannot hold for the whole answer at once: {why}.",
+            "Use intervals='each'.",
+        )
+    return plan
 
 
 def joint_refusal(plan: Plan) -> str | None:

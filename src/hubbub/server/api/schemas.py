@@ -50,6 +50,9 @@ class EstimateBody(RequestModel):
     )
     raw: bool = Field(default=False, description="Return unadjusted estimates, including negative counts.")
     dialect: str = Field("duckdb", max_length=20, description="SQL dialect of the query.")
+    intervals: Literal["each", "joint"] = Field(
+        "each", description="Whether each interval holds with 95%, or all intervals of the result at once."
+    )
 
     def question(self) -> Question:
         """Return the query to plan or run."""
@@ -190,6 +193,7 @@ class EstimateForm(BaseModel):
     sql: list[str]
     target: str = Field(description="What a relative margin of error was taken of; empty if none was requested.")
     group_rows: int | None = Field(description="Rows in an average group, if the dataset has a profile.")
+    intervals: str = Field(description="What the margins of error state, if they hold for the whole answer at once.")
     units: int | None = Field(None, description="Number of privacy units, if it is public or has a profile.")
     warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
     groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
@@ -256,6 +260,9 @@ class ReleaseForm(BaseModel):
     replayed: bool
     left_out: LeftOutForm | None = None
     notes: list[str] = Field(default_factory=list, description="How many privacy units a group needed to be shown.")
+    intervals: Literal["joint"] | None = Field(
+        default=None, description="Set if the joint intervals were requested; `answer` has both kinds."
+    )
 
 
 class ProgressForm(BaseModel):

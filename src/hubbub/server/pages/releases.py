@@ -41,6 +41,8 @@ def show(visit: Visit) -> Response:
     """Show one release, or two combined."""
     numbers = visit.request.path_params["numbers"]
     release = fetch(visit, numbers)
+    if visit.request.query_params.get("intervals") == "joint":
+        release = release.jointly()
     combined = "combined" in release.receipt
     seen = () if combined or visit.principal.role == "analyst" else (number_of(numbers),)
     actions = [each for number in seen for each in visit.service.publications.actions(visit.principal, release=number)]
@@ -49,6 +51,7 @@ def show(visit: Visit) -> Response:
         release=release,
         numbers=numbers,
         combined=combined,
+        joinable=any(output.joint is not None for output in release.outputs),
         methods=methods(release),
         publications=actions,
     )
