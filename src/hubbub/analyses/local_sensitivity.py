@@ -27,7 +27,7 @@ LEVEL = Fraction(95, 100)
 #: Half of what a 95% interval may miss: once by the noise, once by the noisy bound on its scale.
 _HALF = Fraction(975, 1000)
 #: The share of ε that buys the noise; the rest buys a noisy bound on its scale, for the interval.
-NOISE_SHARE = Fraction(3, 4)
+NOISE_SHARE = Fraction(3, 5)
 #: The share of δ that one proposal uses.
 DELTA_SHARE = Fraction(1, 1000)
 

@@ -6,9 +6,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import triangles
 from hubbub.analyses.graphs.edges import Graph
-from hubbub.analyses.graphs.local_bounds import by_unit, tree_bounds, triangle_bounds
+from hubbub.analyses.graphs.local_bounds import by_unit, dense_cut, tree_bounds, triangle_bounds
 from hubbub.analyses.graphs.trees import tree_weight
 
 PAIRS = {nodes: list(combinations(range(nodes), 2)) for nodes in (4, 5)}
@@ -67,6 +68,16 @@ def test_bounds_hold_for_all_weights_of_four_nodes() -> None:
             attained += abs(moved - total) == bounds[0] > 0
             assert all(a <= b for a, b in zip(bounds[:-1], there[1:], strict=True))
     assert attained > 500
+
+
+def test_dense_cuts_are_those_of_the_other_algorithm() -> None:
+    """Forty random graphs of 3 to 20 nodes, from sparse to dense."""
+    some = np.random.default_rng(9)
+    for nodes in (*range(3, 21), *range(3, 21)):
+        joined = np.triu(some.random((nodes, nodes)) < some.random(), 1).astype(np.int64)
+        a, b = np.nonzero(joined)
+        expected = minimum_cut(Graph(nodes, a, b, np.ones(len(a), dtype=np.int64)))
+        assert dense_cut(joined + joined.T) == expected
 
 
 def test_a_dense_graph_of_light_edges_has_small_bounds() -> None:

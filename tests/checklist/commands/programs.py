@@ -8,7 +8,8 @@ RECORDS = (
         places=(Place("2011", "programs"),),
         says="Noisy sums alone suffice for principal components, decision trees, association rules and"
         " statistical-query learning.",
-        lives="`CALL pca(…)`, `decision_tree`, `frequent_itemsets`, `h.scope`; [analyses.md](analyses.md#programs)",
+        lives="`CALL pca(…)`, `decision_tree`, `frequent_itemsets`, `perceptron`, `h.scope`;"
+        " [analyses.md](analyses.md#programs)",
         language="python",
         command="""
 import hubbub
@@ -16,6 +17,8 @@ with hubbub.open() as h:
     components = h.pca("health_rows", ["age", "education", "visits"], epsilon=1)
     tree = h.decision_tree("health_rows", ["age", "coinsurance"], "female", epsilon=1)
     itemsets = h.frequent_itemsets("health_rows", ["female", "site"], epsilon=1)
+    perceptron = h.perceptron("health_rows", ["age", "visits"], "female", epsilon=5)
+    print("misclassified", round(perceptron.model["wrong"]))
     print("first component", abs(components.rows[0][3]))
     print("women", {row[0]: row[2] for row in itemsets.rows}["female = 1"])
     mean = 50.0  # a statistical-query learner: gradient descent to the mean age, by noisy sums alone
@@ -31,6 +34,9 @@ with hubbub.open() as h:
             Figure("women, from itemsets", r"women ([\d.]+)", (10300, 10580), "10,439; Laplace noise of scale 9"),
             Figure(
                 "mean age after ten noisy gradients", r"mean age ([\d.]+)", (25.1, 25.4), "25.25 without noise; sd 0.02"
+            ),
+            Figure(
+                "rows that the perceptron misclassifies", r"misclassified (\d+)", (9500, 9850), "9,615 without noise"
             ),
             Figure("left of the scope", r"left (\S+)", "0", "ten queries at 0.1"),
             Figure("cost of the three analyses", r"cost (.*)", "1 1 1", "what was asked for"),

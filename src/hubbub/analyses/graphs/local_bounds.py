@@ -4,9 +4,9 @@ from collections.abc import Callable
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.analyses.base import Arrays
-from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import triangles
 from hubbub.analyses.graphs.edges import EdgeTable, Graph
 from hubbub.analyses.graphs.trees import tree_weight
@@ -16,7 +16,7 @@ from hubbub.errors import QueryError
 from hubbub.mechanisms.smooth import LocalValue
 
 #: Declared nodes up to which all pairs are looked at: work that does not depend on the edges.
-MAX_TRIANGLE_NODES, MAX_TREE_NODES = 4000, 500
+MAX_TRIANGLE_NODES, MAX_TREE_NODES = 4000, 300
 #: Weights at which cuts are computed; bounds in between are rounded up.
 _CUTS = 32
 
@@ -74,14 +74,37 @@ def tree_bounds(graph: Graph, most: int, distances: int) -> list[int]:
     grid = sorted({-(-most * i // _CUTS) for i in range(_CUTS)})
     cuts = []
     for bound in grid:
-        light = graph.only(graph.weight <= bound)
-        ones = np.ones(light.size, dtype=np.int64)
-        cuts.append(minimum_cut(Graph(light.nodes, light.a, light.b, ones)))
+        light = graph.weight <= bound
+        joined = np.zeros((graph.nodes, graph.nodes), dtype=np.int64)
+        joined[graph.a[light], graph.b[light]] = joined[graph.b[light], graph.a[light]] = 1
+        cuts.append(dense_cut(joined))
     # every cut of the pairs of weight at most g has more than k + 1 edges: no larger bound is needed
     return [
         next((bound for bound, cut in zip(grid, cuts, strict=True) if cut > distance + 1), most)
         for distance in range(distances)
     ]
+
+
+def dense_cut(joined: NDArray[np.int64]) -> int:
+    """Give the size of the minimum cut (Stoer and Wagner 1997), in work that depends on the number of nodes alone."""
+    joined, nodes, least = joined.copy(), list(range(len(joined))), int(joined.sum(axis=0).min())
+    while len(nodes) > 1:
+        reach = joined[nodes[0]].copy()
+        waiting = np.zeros(len(joined), dtype=np.bool_)
+        waiting[nodes[1:]] = True
+        before, last = nodes[0], nodes[0]
+        for _ in range(len(nodes) - 1):
+            before, last = last, int(np.argmax(np.where(waiting, reach, -1)))
+            waiting[last] = False
+            cut = int(reach[last])
+            reach += joined[last]
+        least = min(least, cut)
+        joined[before] += joined[last]
+        joined[:, before] += joined[:, last]
+        joined[before, before] = 0
+        joined[last] = joined[:, last] = 0
+        nodes.remove(last)
+    return least
 
 
 def local_triangles(edges: EdgeTable) -> LocalStatistic:
