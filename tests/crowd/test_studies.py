@@ -5,6 +5,7 @@ with a chance below 1e-6, unless a test says otherwise.
 """
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,17 @@ def test_the_shares_of_balls_are_bounded_by_exact_volumes(rng: np.random.Generat
         inside, exact = float(row[1]), 3.0 ** -int(row[0])
         assert exact * 0.999 <= inside <= exact * 1.1
     assert "1e-06 inside, below 0.0753 around" in study.words[0]
+
+
+@pytest.mark.row(77, 85)
+def test_balls_and_points_are_the_same_adversary_and_noise_is_as_long_as_the_crowd(rng: np.random.Generator) -> None:
+    """All 500 agree. At d = 10 the ball moves a row by 10/12 of its squared radius: 200 rows, 6 deviations of 0.01."""
+    assert "for 500 of 500 a ball wins" in run("balls", rng).words[3]
+    lengths = re.findall(r"[\d.]+ on average|[\d.]+ for \w+", run("covariance", rng).words[1])
+    ball, sphere, gaussian = (float(text.split()[0]) for text in lengths)
+    assert ball == pytest.approx(10 / 12, abs=0.06)
+    assert sphere == 1
+    assert gaussian == pytest.approx(1, abs=0.2)
 
 
 @pytest.mark.row(101)

@@ -7,7 +7,7 @@ import numpy as np
 
 from hubbub.core import numbers
 from hubbub.crowd.learning import covariance_of, noise_variance
-from hubbub.crowd.neighbors import Floats
+from hubbub.crowd.neighbors import Floats, NeighborIndex
 from hubbub.crowd.perturbation import Shape, perturb
 from hubbub.crowd.studies.base import CrowdStudy, Plot, Progress, averaged, integers, no_progress
 
@@ -18,6 +18,14 @@ def correlated(n: int, d: int, rng: np.random.Generator) -> Floats:
     """Sample rows with one common factor: correlation ½ between any two columns, variance 1."""
     sample: Floats = np.sqrt(0.5) * (rng.standard_normal((n, 1)) + rng.standard_normal((n, d)))
     return sample
+
+
+def _lengths(n: int, d: int, t: int, rng: np.random.Generator) -> list[float]:
+    """Return the mean of ‖noise‖²/τ² of each sanitizer."""
+    points = correlated(n, d, rng)
+    squares = np.square(NeighborIndex(points).query(points, t=t).radius)
+    moved = [perturb(points, shape, t=t, rng=rng) for shape in _SHAPES]
+    return [float((np.square(rows - points).sum(axis=1) / squares).mean()) for rows in moved]
 
 
 def study(
@@ -58,10 +66,13 @@ def study(
         for name, values in errors.items():
             curves.setdefault(name, []).append(averaged(n, values))
     rows = tuple((name, *(f"{y:.3f}" for _, y, *_ in points)) for name, points in sorted(curves.items()))
+    lengths = _lengths(at[-1], d, t, rng)
     added = noise_variance(perturb(correlated(at[-1], d, rng), "sphere", t=t, rng=rng), "sphere", t=t)
     words = (
         f"Mean of {runs} runs in {d} dimensions, correlation ½. The sphere sanitizer adds a variance of about "
         f"{added:.2f} to each column at n = {at[-1]:,} (a true column has 1).",
+        f"The squared length of the noise, in units of the squared t-radius, is {lengths[0]:.2f} on average for ball "
+        f"(d/(d + 2) = {d / (d + 2):.2f}), {lengths[1]:.2f} for sphere and {lengths[2]:.2f} for gaussian.",
         "Means, covariances and principal components survive: that is the utility of round noise, and it is also why "
         "independent noise on rows hides so little (`hubbub attack spectral`).",
     )
