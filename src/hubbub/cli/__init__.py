@@ -52,7 +52,7 @@ COMMANDS = {
     "survey": "run a survey with randomized response",
     "sanitize": "apply a crowd sanitizer, to compare and attack: NOT private",
     "attack": "run known privacy attacks against a table and against hubbub",
-    "explain": "explain what ε means, in words and examples",
+    "explain": "explain what ε means, in words, games and figures",
     "audit": "list the ledger; audit a release, or hubbub itself",
     "verify": "verify a ledger or a receipt",
     "admin": "operate hubbub: changed data, failed queries, a lost ledger",

@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.attacks.screens import SCREENS
 from hubbub.semantics.screens.base import Reading
-from hubbub.semantics.screens.figures import Curves
+from hubbub.semantics.screens.figures import Bars, Curves
 
 
 def read(screen: str, **given: str) -> Reading:
@@ -43,6 +43,16 @@ def test_a_simulator_fills_in_the_default(unknown: str, default: str, apart: str
     assert loss == (apart,)
     assert rows["simulator that fills in the default"] == (filled,)
     assert float(rows["best possible simulator"][0]) <= float(filled)
+
+
+def test_the_simulated_answers_are_those_of_the_filled_in_data() -> None:
+    """The data 0, 0 with a default of 1 in the first place: the answers are centered on 1 instead of 0."""
+    figure = read("simulator").figure
+    assert isinstance(figure, Bars)
+    real, simulated = (dict(zip(figure.groups, heights, strict=True)) for _, heights in figure.series)
+    assert max(real, key=real.__getitem__) == "0"
+    assert max(simulated, key=simulated.__getitem__) == "1"
+    assert simulated["1"] == real["0"]
 
 
 @pytest.mark.row(21)
