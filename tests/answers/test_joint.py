@@ -42,7 +42,8 @@ def test_asking_again_for_joint_intervals_is_free(session: Session) -> None:
     assert joint.replayed
     assert joint.rows == each.rows
     assert len(session.releases()) == 1
-    assert all(w[1][0] < n[1][0] and w[1][1] > n[1][1] for w, n in zip(joint.intervals, each.intervals, strict=True))
+    pairs = zip(joint.outputs[1].low or (), each.outputs[1].low or (), strict=True)
+    assert all(wide is not None and narrow is not None and wide < narrow for wide, narrow in pairs)
     assert joint.document() == each.document()
     assert check_receipt(joint.to_json()).sound
 

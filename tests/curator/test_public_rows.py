@@ -4,13 +4,15 @@ import copy
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hubbub
 from hubbub.audit.receipt import check_receipt
 from hubbub.curator.session import Session
-from hubbub.errors import ParameterError
+from hubbub.engines.duckdb.connection import DuckDBEngine
+from hubbub.errors import ParameterError, QueryError, RunError
 
 YAML = """
 version: 1
@@ -82,7 +84,7 @@ def test_forged_public_counts_are_refused(session: Session) -> None:
     paper = session.query("SELECT AVG(age) FROM people", epsilon=1).document()["receipt"]
     assert check_receipt(paper).sound
     owner = [{**paper["data"][0], "unit": "age"}]
-    forgeries = [
+    forgeries: list[dict[str, Any]] = [
         {"relation": "add_remove"},
         {"cells": [2]},
         {"data": owner, "bounds": {"groups": 1, "rows": 1}},
@@ -99,3 +101,13 @@ def test_a_new_version_of_the_data_has_a_new_public_number(session: Session, tmp
     write(tmp_path, 501)
     with hubbub.open(tmp_path / "hubbub.yaml") as other:
         assert other.query("SELECT COUNT(*) FROM people").rows == [(501,)]
+
+
+def test_a_count_that_fails_charges_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object, __: str) -> None:
+        raise RunError
+
+    monkeypatch.setattr(DuckDBEngine, "run", fail)
+    with pytest.raises(QueryError, match="HB586"):
+        session.query("SELECT COUNT(*) FROM people")
+    assert session.releases() == ()

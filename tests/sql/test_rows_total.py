@@ -46,7 +46,7 @@ QUERIES = (
 
 
 def planned(sql: str, table: Table = TABLE, **options: Any) -> Plan:
-    given = {"delta": Fraction(1, 10**6), "salt": "s", "hashing": "portable"} | options
+    given: dict[str, Any] = {"delta": Fraction(1, 10**6), "salt": "s", "hashing": "portable"} | options
     return plan(bind(sql, tables={"t": table}), epsilon=Fraction(1), **given)
 
 
@@ -150,10 +150,10 @@ def exceeded(made: Plan, results: Results, show: Callable[[str], None], relation
 
 
 def on_duckdb(connection: duckdb.DuckDBPyConnection) -> tuple[Results, Callable[[str], None]]:
-    return (
-        lambda made: {each.name: arrays(connection, each.sql) for each in made.statements},
-        lambda text: connection.execute(f"CREATE OR REPLACE VIEW t AS {text}") and None,
-    )
+    def show(text: str) -> None:
+        connection.execute(f"CREATE OR REPLACE VIEW t AS {text}")
+
+    return lambda made: {each.name: arrays(connection, each.sql) for each in made.statements}, show
 
 
 @pytest.mark.parametrize("relation", Relation)

@@ -76,7 +76,10 @@ def count_rows(table: Table, engine: Engine) -> int:
     counted = public_rows_query(query, question, RenderOptions("", dialect=engine_named(engine.dialect).load_dialect()))
     if counted is None:
         raise AssertionError("the number of rows is public")
-    return int(counted.answer(engine.run, "").outputs[0].values[0] or 0)
+    (rows,) = counted.answer(engine.run, "").outputs[0].values
+    if not isinstance(rows, int):
+        raise AssertionError("a number of rows is a whole number")
+    return rows
 
 
 def public_rows_query(query: Query, question: Question, options: RenderOptions) -> PublicRowsQuery | None:

@@ -167,8 +167,8 @@ def plan(
     budgets = noise_budgets(epsilon, delta, "laplace" if auto else noise)
     allocations = [allocate(workload, budget.noise, budget.amount) for budget in budgets]
     rules = [selection_rule(workload, allocation, delta) for allocation in allocations]
-    errors = [max(allocation.worst, error) for allocation, (_, error) in zip(allocations, rules, strict=True)]
-    chosen = errors.index(min(errors))
+    worst = [max(allocation.worst, error) for allocation, (_, error) in zip(allocations, rules, strict=True)]
+    chosen = worst.index(min(worst))
     best, rule, kind = allocations[chosen], rules[chosen][0], budgets[chosen].noise
     levels: tuple[LevelHistogram, ...] = ()
     if auto:

@@ -41,6 +41,7 @@ from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
 from hubbub.noise.source import system
 from hubbub.sql.finish import exact_results, finish
+from hubbub.sql.noise import NoNoise
 from hubbub.sql.plan import Plan
 
 ALARM = 1e-9
@@ -226,6 +227,7 @@ def _finished(times: int = 800) -> Iterator[str]:
     if any(each.values[0].tolist() != ["North", "South", "East"] for each in answers):
         yield "rows are missing or in another order"
         return
+    assert not isinstance(noise, NoNoise)
     added = np.array([each.values[1] - truth for each in answers]).astype(np.int64)
     distribution: Any = {y: float(low + high) / 2 for y, (low, high) in noise.distribution(0).mass.items()}
     for cell in range(3):

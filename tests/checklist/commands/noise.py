@@ -134,6 +134,14 @@ with hubbub.open() as h:
         number=31,
         places=(Place("slides", "accuracy"),),
         says="All K coordinates are within ln(K/δ)·Δ/ε at once with probability 1 − δ.",
+        lives='`--intervals joint`, `intervals="joint"`; `hubbub plan` states the margin before the charge',
+        command="""
+hubbub plan "SELECT FLOOR(age / 6) AS band, COUNT(*) AS n FROM health_rows GROUP BY 1" -e 0.01 --intervals joint
+""",
+        figures=(
+            Figure("margin of K = 11 counts", r"^n +±[\d,]+ +±([\d,]+)", "540", "ln(11/0.05)/0.01 = 539.4"),
+            Figure("all at once", r"answers +\(([\d.]+)%", "95.11", "1 − 0.0489"),
+        ),
     ),
     Row(
         number=32,

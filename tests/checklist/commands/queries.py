@@ -36,6 +36,15 @@ hubbub plan "SELECT SUM(a) AS a, SUM(b) AS b, SUM(c) AS c FROM bits" -e 1 --weig
         number=35,
         places=(Place("slides", "sensitivity", "averages"),),
         says="The average of a bit has sensitivity 1/|x| where the number of rows is public.",
+        lives="`relation: replace` with `unit: row`: AVG divides a noisy sum by the public number of rows",
+        command="""
+hubbub plan "SELECT AVG(COALESCE(female, 0)) AS share FROM health_replace" -e 1
+hubbub query "SELECT AVG(COALESCE(female, 0)) AS share FROM health_replace" -e 1
+""",
+        figures=(
+            Figure("L1 sensitivity of the sum", f"sum of .*{SENSITIVITY}", "1", "1/|x| of the average"),
+            Figure("scale of the sum", SCALE, "1", "all of ε = 1: the count has no noise"),
+        ),
     ),
     Row(
         number=36,
@@ -116,10 +125,27 @@ hubbub query "SELECT AVG(age) AS age FROM health_rows" -e 1
         number=95,
         places=(Place("2006", "2", "public n"),),
         says="If rows are replaced, the number of rows is public.",
+        lives="`COUNT(*)` and `AVG` with `unit: row`, `relation: replace`; `hubbub check`, page of the dataset",
+        command="""
+hubbub query "SELECT COUNT(*) AS n FROM health_replace"
+hubbub check | sed -n '/^health_replace/,/public$/p'
+""",
+        figures=(
+            Figure("rows", r"^ *([\d,]+)$", "20,190", "the rows of health.csv"),
+            Figure("cost", r"Cost +(free)", "free", "no charge, no noise"),
+        ),
     ),
     Row(
         number=100,
         places=(Place("slides", "accuracy", "simultaneous"),),
         says="The accuracy of a whole answer is that of its largest error.",
+        lives='`--intervals joint`, `intervals="joint"`; page of a release',
+        command="""
+hubbub query "SELECT site, COUNT(*) AS n FROM health_rows GROUP BY site" -e 0.1 --intervals joint
+""",
+        figures=(
+            Figure("± of each of 6 counts", r"±(\d+)", "48", "ln(6/0.05)/0.1 = 47.9"),
+            Figure("all at once", r"answers \(([\d.]+)%", "95.10", "(1 − 0.05/6)⁶"),
+        ),
     ),
 )

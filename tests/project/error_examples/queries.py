@@ -65,5 +65,7 @@ EXAMPLES: dict[str, Example] = {
         "other = hubbub.open(path, analyst='ana')\n"
         "other.estimate('SELECT ward, SUM(cost) FROM visits GROUP BY ward', epsilon='0.1')"
     ),
+    "HB584": python('h.estimate("SELECT COUNT(*) FROM visits", epsilon="0.1", intervals="all")'),
+    "HB585": python('h.estimate("SELECT MEDIAN(age) FROM visits", epsilon="0.1", intervals="joint")'),
     "HB579": python('h.query("SELECT CAST(region AS INTEGER) AS n FROM regions")'),
 }

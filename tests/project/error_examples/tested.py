@@ -55,6 +55,7 @@ TESTED: dict[str, str] = {
     "HB575": (
         "tests/curator/test_postgres_source.py::test_private_tables_of_different_places_are_refused_before_the_charge"
     ),
+    "HB586": "tests/curator/test_public_rows.py::test_a_count_that_fails_charges_nothing",
     "HB593": "tests/analyses/synthetic/test_synthetic.py::test_a_root_is_never_above",
     "HB645": "tests/server/test_attack_lab.py::test_hostile_files_are_refused_at_the_door",
     "HB648": "tests/server/test_attack_lab.py::test_a_child_that_fails_is_a_study_that_failed",
