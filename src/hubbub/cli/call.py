@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return 0
     args.sql = AnalysisCall(args.name, dict(map(_argument, args.arguments))).text()
     args.within, args.raw, args.show_sql = None, False, False
-    args.weight, args.parameter = [], []
+    args.weight, args.parameter, args.intervals = [], [], "each"
     return plan.run(args, console) if args.plan else query.run(args, console)
 
 
