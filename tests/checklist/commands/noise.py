@@ -139,7 +139,7 @@ with hubbub.open() as h:
 hubbub plan "SELECT FLOOR(age / 6) AS band, COUNT(*) AS n FROM health_rows GROUP BY 1" -e 0.01 --intervals joint
 """,
         figures=(
-            Figure("margin of K = 11 counts", r"^n +±[\d,]+ +±([\d,]+)", "540", "ln(11/0.05)/0.01 = 539.4"),
+            Figure("margin of K = 11 counts", r"^n +±[\d,]+ +±([\d,]+)", "539", "ln(11/0.05)/0.01 = 539.4"),
             Figure("all at once", r"answers +\(([\d.]+)%", "95.11", "1 − 0.0489"),
         ),
     ),
