@@ -148,6 +148,8 @@ def test_delta_is_not_the_chance_that_odds_rise_by_more(epsilon: str, delta: str
     said = explain(epsilon=epsilon, delta=delta).exceedance
     assert figures(said)[-2:] == [chance, ratio]
     assert explain(epsilon=epsilon).exceedance == ""
+    assert explain(epsilon=20, delta=delta).exceedance == ""  # a factor of 4.9e8 is no guarantee
+    assert explain(epsilon=100).beliefs.startswith("At this ε, there is no bound")
 
 
 @pytest.mark.row(112)

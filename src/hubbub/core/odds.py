@@ -18,7 +18,8 @@ WIDER = Fraction(11, 10)
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _THREE = Context(prec=3, rounding=ROUND_CEILING)
-_MANY = 10**6
+#: Larger factors are not spelled out.
+MANY = 10**6
 #: Below this ε, it may be that nothing can be learned from a dataset of ordinary size.
 SMALL = Fraction(1, 100)
 #: Answers on which all people together have no more influence than this tell almost nothing.
@@ -110,8 +111,9 @@ def rise(*, epsilon: Fraction, delta: Fraction) -> str:
     verb = "rise" if delta else "change"
     if chance == 1:
         return f"{verb} by any factor"
-    shown = "more than 1,000,000" if most > _MANY else f"at most {times(most)}"
-    return f"{verb} by a factor of {shown}{but_for(chance)}"
+    if most > MANY:
+        return f"{verb} by a factor of more than 1,000,000"
+    return f"{verb} by a factor of at most {times(most)}{but_for(chance)}"
 
 
 def uninformative(*, epsilon: Fraction, delta: Fraction, people: int, word: str = "people") -> str:
@@ -153,7 +155,7 @@ def consequence(*, epsilon: Fraction, delta: Fraction) -> str:
     'Joining the data makes no consequence of the answers more than 2.72 times as likely, plus 1e-06.'
     """
     most = factor(epsilon)
-    if most > _MANY:
+    if most > MANY:
         return "Joining the data can make a consequence of the answers more than 1,000,000 times as likely."
     extra = f", plus {three_digits(delta)}" if delta else ""
     return f"Joining the data makes no consequence of the answers more than {times(most)} times as likely{extra}."

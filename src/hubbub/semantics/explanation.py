@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.core.odds import LARGE, but_for, factor, three_digits, times
+from hubbub.core.odds import LARGE, MANY, but_for, factor, three_digits, times
 from hubbub.semantics.bounds import approximate_beliefs, beliefs
 from hubbub.semantics.information import bits_about_a_fact, bits_about_a_person
 from hubbub.semantics.odds import EVEN, Meaning, in_a_hundred, meaning, semantic
@@ -42,7 +42,8 @@ class Explanation:
         else:
             most, chance = approximate_beliefs(epsilon=known.epsilon, delta=known.delta, people=known.people)
         if chance >= 1 or most >= 1:
-            return "At this δ and n, there is no bound on how far one person's data changes a belief."
+            at = "δ and n" if known.delta else "ε"
+            return f"At this {at}, there is no bound on how far one person's data changes a belief."
         change = f"One person's data changes any belief by at most {in_a_hundred(most)} percentage points"
         return f"{change}{but_for(chance)}{self._printed()}."
 
@@ -60,7 +61,7 @@ class Explanation:
         """What δ is not: the chance that the odds rise by more than e^ε."""
         known = self.meaning
         chance = calibrated_exceedance(epsilon=known.epsilon, delta=known.delta) if known.delta else None
-        if chance is None or known.epsilon > LARGE:
+        if chance is None or factor(known.epsilon) > MANY:
             return ""
         return (
             f"δ is not the chance that the odds rise by more than e^ε = {times(factor(known.epsilon))}: with Gaussian"
