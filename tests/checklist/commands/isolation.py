@@ -64,8 +64,9 @@ print("isolate", point.mean())
         says="Cells with 2t rows or more are halved in every dimension, and exact counts are published.",
         lives="`hubbub sanitize --with histogram`; [crowd.md](crowd.md)",
         command="""
-hubbub sanitize health.csv --columns age,income --bounds age=0:65 --bounds income=0:30000 --with histogram --to cells.csv
-awk -F, 'NR > 1 {n += $5; if ($5 > most) most = $5} END {print "rows", n, "largest cell", most}' cells.csv
+hubbub sanitize health.csv --columns age,income --bounds age=0:65 --bounds income=0:30000 \\
+    --with histogram --to cells.csv
+awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n, "largest cell", most}' cells.csv
 """,
         figures=(
             Figure("rows", r"^rows (\d+)", "20190", "counts are exact: all rows of the file"),

@@ -9,10 +9,10 @@ RECORDS = (
         says="Reporting only the index of the largest of m noisy counts costs one ε.",
         lives="`CALL choose(…, method => 'noisy_max')`, `h.choose`; [analyses.md](analyses.md)",
         command="""
-hubbub plan "CALL choose(candidates => 'votes.candidate', method => 'noisy_max',
-    score => 'SELECT COUNT(*) FROM votes WHERE candidate = $1')" -e 1
-hubbub query "CALL choose(candidates => 'health_rows.site', method => 'noisy_max',
-    score => 'SELECT COUNT(*) FROM health_rows WHERE site = $1')" -e 1 --json
+hubbub call choose candidates=votes.candidate score='SELECT COUNT(*) FROM votes WHERE candidate = $1' \\
+    method=noisy_max -e 1 --plan
+hubbub call choose candidates=health_rows.site score='SELECT COUNT(*) FROM health_rows WHERE site = $1' \\
+    method=noisy_max -e 1 --json
 """,
         figures=(
             Figure(

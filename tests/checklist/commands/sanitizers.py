@@ -121,7 +121,7 @@ hubbub sanitize study round --seed 1 --set dimensions=2,12 --set databases=2
         lives="`hubbub sanitize`; `hubbub sanitize study categories`; [crowd.md](crowd.md)",
         command="""
 hubbub sanitize health.csv --columns age,health --values health=excellent,good,fair,poor --with ball --to out.csv
-cut -d, -f2 out.csv | sort -u | paste -sd ' '
+cut -d, -f2 out.csv | tr -d '\\r' | sort -u | paste -sd ' '
 """,
         figures=(
             Figure(
