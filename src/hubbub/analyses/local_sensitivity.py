@@ -61,7 +61,7 @@ class LocalStatistic:
 
         def half_width(epsilon: Fraction) -> float:
             noise = Laplace.from_epsilon(sensitivity=self.largest, epsilon=epsilon)
-            return float(min(noise.error(LEVEL), self.high - self.low) * self.step)
+            return float(min(noise.error(LEVEL), Fraction(self.high - self.low)) * self.step)
 
         return half_width
 
@@ -70,7 +70,8 @@ class LocalStatistic:
         if cell is None:
             return Output(self.name, self._kind, [None], [None], [None])
         reach = half + self.rounding
-        low, high = (float(min(max(cell + end, self.low), self.high) * self.step) for end in (-reach, reach))
+        ends = (min(max(cell + end, Fraction(self.low)), Fraction(self.high)) for end in (-reach, reach))
+        low, high = (float(end * self.step) for end in ends)
         value = cell * self.step
         return Output(self.name, self._kind, [int(value) if self.step == 1 else float(value)], [low], [high])
 

@@ -38,7 +38,7 @@ def expands_little(bits: tuple[int, ...], threshold: Fraction) -> bool:
 
 
 def clusters_little(bits: tuple[int, ...], threshold: Fraction) -> bool:
-    return nx.transitivity(library(bits)) <= float(threshold) + 1e-12
+    return bool(nx.transitivity(library(bits)) <= float(threshold) + 1e-12)
 
 
 def by_brute_force(
