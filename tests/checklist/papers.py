@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.checklist.commands import COMMANDS
 from tests.checklist.errata import ERRATA, Erratum
-from tests.checklist.record import Paper, Row
+from tests.checklist.record import Paper, Row, shown
 from tests.checklist.rows import ROWS
 
 ROOT = Path(__file__).parents[2]
@@ -163,8 +163,8 @@ def _row(row: Row, paper: Paper, key: str, recorded: Recorded) -> Iterator[str]:
         return
     yield from (f"```{'python' if row.language == 'python' else ''}", row.command.strip(), "```", "")
     for figure in row.figures:
-        seen = recorded.get(str(row.number), {}).get(figure.name, "not measured")
-        yield f"- {figure.name}: **{_cell(seen)}**; expected {figure.target} ({figure.source})"
+        seen = shown(recorded.get(str(row.number), {}).get(figure.name, "not measured"))
+        yield f"- {figure.name}: **{seen}**; expected {figure.target} ({figure.source})"
     yield ""
 
 

@@ -74,6 +74,12 @@ class Row:
     quick: bool = False  # part of the tests: must take less than two seconds
 
 
+def shown(figure: str) -> str:
+    """A figure as it is printed: long decimals are cut to four digits."""
+    number = _number(figure) if "/" not in figure else None
+    return f"{float(number):.4g}" if number is not None and len(figure) > 8 else figure
+
+
 def _number(text: str) -> Decimal | None:
     """Read a number: 1,234 and 12.5% and 1/8 are numbers, too."""
     plain = text.replace(",", "").replace("−", "-").removeprefix("±").removesuffix("%")

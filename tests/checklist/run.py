@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from tests.checklist.commands import COMMANDS
 from tests.checklist.folder import make_folder
 from tests.checklist.papers import FIGURES, PAGE, page
-from tests.checklist.record import Row
+from tests.checklist.record import Row, shown
 from tests.checklist.rows import ROWS
 from tests.fixtures.server_process import free_port
 
@@ -116,7 +116,7 @@ def lines(row: Row, result: Outcome) -> Iterator[str]:
         yield f"           {command}"
     for figure in row.figures:
         if figure.name in result.figures:
-            text = f"{figure.name} = {result.figures[figure.name]}, expected {figure.target} ({figure.source})"
+            text = f"{figure.name} = {shown(result.figures[figure.name])}, expected {figure.target} ({figure.source})"
             yield f"           → {text}"
     if result.problem:
         yield f"           ! {result.problem}"
@@ -134,7 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: dict[int, Outcome] = {number: Outcome() for number in numbers if not COMMANDS[number].command}
     for row, result in run([COMMANDS[number] for number in numbers if COMMANDS[number].command], jobs=args.jobs):
         results[row.number] = result
-        recorded[str(row.number)] = dict(result.figures)
+        if not result.problem:
+            recorded[str(row.number)] = dict(result.figures)
         print(*lines(row, result), sep="\n", flush=True)
     missing = sorted(number for number in numbers if not COMMANDS[number].command)
     failed = sorted(number for number, result in results.items() if result.problem)
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(*lines(COMMANDS[number], results[number]), sep="\n")
     print(f"{len(numbers) - len(missing) - len(failed)} of {len(numbers)} rows hold.", end=" ")
     print(f"open: {missing or 'none'}; failed: {failed or 'none'}")
-    if args.write and not failed:
+    if args.write:
         kept = {str(number): recorded[str(number)] for number in sorted(COMMANDS) if str(number) in recorded}
         FIGURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
         PAGE.write_text(page(kept))

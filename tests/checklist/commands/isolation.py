@@ -110,7 +110,6 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
             Figure("least mass inside", r"mass over (\S+) inside", "1e-6", "ε/n at ε = 0.001, n = 1,000"),
             Figure("largest mass around", r"below (\S+) around", "0.0753", "(2t + 8·ln(1/ε))/n = 0.07526"),
         ),
-        quick=True,
     ),
     Row(
         number=82,
