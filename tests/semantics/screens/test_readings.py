@@ -1,6 +1,7 @@
 """The figures that the screens show, against the papers and against arithmetic of their own."""
 
 import math
+from statistics import NormalDist
 
 import pytest
 
@@ -140,6 +141,19 @@ def test_the_definition_on_three_mechanisms() -> None:
     noisy = read("indistinguishable", mechanism="gaussian", epsilon="0.5", delta="0.05")
     assert "no ε alone holds" in noisy.sentences[1]
     assert "the least such δ is 0.05." in noisy.sentences[2]
+
+
+@pytest.mark.row(22)
+def test_the_best_test_meets_the_bound() -> None:
+    """ε = 1, α = .05: e/20; Gaussian noise for (1, 10⁻⁵) has Φ(Φ⁻¹(.05) + 1/σ), which is below."""
+    rows = table(read("test"))
+    assert rows["randomized response, attained"] == (f"{5 * math.e:.1f}%",)
+    assert rows["any ε-private mechanism"] == ("13.6%",)
+    normal = NormalDist()
+    power = normal.cdf(normal.inv_cdf(0.05) + 1 / 3.7306)  # the least σ at (1, 10⁻⁵)
+    assert 0 <= float(rows["Gaussian noise for (ε, δ)"][0].rstrip("%")) - 100 * power < 0.3
+    bound = curve(read("test", level="0.5"), "randomized response, and any ε-private mechanism at most")
+    assert bound[0.5] == pytest.approx(1 - 0.5 / math.e)
 
 
 @pytest.mark.row(5)
