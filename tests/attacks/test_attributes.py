@@ -32,7 +32,7 @@ def test_known_attributes_give_the_missing_one_without_isolating_anybody(run: Ru
     nothing, most, everything = (cells[f"recursive histogram, {share}% known"] for share in (0, 75, 100))
     assert nothing.score.interval(1 - 1e-6)[0] < 0.5
     assert most.score.interval(1 - 1e-6)[0] > 0.5
-    assert most.facts["isolated by the completed row"] < 0.05  # type: ignore[operator]
+    assert float(most.facts["isolated by the completed row"]) < 0.05
     assert everything.score.share > 0.9
     assert all(each.held for each in study.findings)
     assert {each.epsilon for each in study.findings if each.ceiling is not None} == {Fraction(1), Fraction(1, 10)}

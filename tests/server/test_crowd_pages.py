@@ -1,7 +1,7 @@
 """The pages of the crowd sanitizers: every role may run a study, in the bounded process of the lab."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
@@ -102,7 +102,7 @@ def test_a_child_that_lies_about_its_study_is_a_study_that_failed(labs: Callable
 
 
 @pytest.fixture
-def labs() -> "object":
+def labs() -> Iterator[Callable[[str], Lab]]:
     """Open labs whose child may be another program; all are closed at the end."""
     opened: list[Lab] = []
 

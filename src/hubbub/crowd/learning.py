@@ -28,7 +28,7 @@ def noise_variance(moved: Floats, shape: Shape, *, t: int) -> float:
     d = moved.shape[1]
     squares = float(np.square(NeighborIndex(moved).query(moved, t=t).radius).mean())
     published = squares / (d + 2 if shape == "ball" else d)
-    return published / (1 + published / float(moved.var(axis=0).mean()))
+    return float(published / (1 + published / moved.var(axis=0).mean()))
 
 
 def covariance_of(moved: Floats, shape: Shape, *, t: int) -> Floats:

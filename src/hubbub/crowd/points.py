@@ -102,7 +102,7 @@ class CategoryColumn:
 
     def published(self, coordinates: Floats) -> NDArray[Any]:
         """Return the nearest category of each point."""
-        return np.array(self.values, dtype=object)[coordinates.argmax(axis=1)]
+        return np.asarray(np.array(self.values, dtype=object)[coordinates.argmax(axis=1)])
 
 
 Column = ScaledColumn | CategoryColumn

@@ -48,7 +48,7 @@ def study(
                 points, labels = mixture(apart, k=k, d=d, n=n, rng=rng)
                 halves = points[: n // 2], points[n // 2 :]
                 moved = [perturb(half, shape, t=t, rng=rng) for half in halves]
-                right += agree(np.concatenate(cluster(*moved, k)), labels)
+                right += agree(np.concatenate(cluster(moved[0], moved[1], k)), labels)
                 noise = max(noise, float(np.linalg.norm(moved[0] - halves[0], axis=1).max()) / (2 * np.sqrt(d)))
                 across = projection(moved[1], k)
                 means = np.array([points[labels == label].mean(axis=0) for label in range(k)])
