@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test quick setup checklist rooms errors theorems screenshots lint types tests bench peers lock clean wheels release-check
+.PHONY: demo test quick setup checklist papers rooms errors theorems screenshots lint types tests bench peers lock clean wheels release-check
 
 demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
@@ -63,8 +63,11 @@ tests: $(VENV)/.dev $(VENV)/.system
 	@echo "test: doctests and tests, in parallel, in random order"
 	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n auto --dist worksteal $(ARGS)
 
-checklist: $(VENV)/.dev ## the constructs of the founding papers, one line each: done or open
-	@$(BIN)/python -m tests.checklist.table
+checklist: $(VENV)/.dev ## for each construct of the founding papers: the command that a user types, and its figure (ARGS="--row 61")
+	@$(BIN)/python -m tests.checklist.run $(ARGS)
+
+papers: $(VENV)/.dev ## run the checklist, record its figures and write docs/papers.md
+	@$(BIN)/python -m tests.checklist.run --write
 
 rooms: $(VENV)/.dev ## write the tables of packages in README.md and docs/decisions/0001-rooms.md
 	@$(BIN)/python -m tests.project.rooms

@@ -10,7 +10,15 @@ from hubbub.accounting import events
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.events import ACCOUNTING
 from hubbub.accounting.events.base import EventAccounting
-from hubbub.core.events import Composed, Event, LaplaceEvent, ResponseEvent, ThresholdEvent
+from hubbub.core.events import (
+    Composed,
+    Event,
+    LaplaceEvent,
+    ProposalEvent,
+    ResponseEvent,
+    SmoothEvent,
+    ThresholdEvent,
+)
 from hubbub.errors import ParameterError
 
 
@@ -35,6 +43,11 @@ def test_every_module_serves_exactly_one_event() -> None:
         ThresholdEvent(LaplaceEvent(0, Fraction(1)), keys=1, above=1),
         ThresholdEvent(LaplaceEvent(1, Fraction(1)), keys=0, above=1),
         Composed(((ResponseEvent(1, Fraction(1)), 1),)),
+        SmoothEvent(0, Fraction(1), Fraction(1)),
+        SmoothEvent(4, Fraction(0), Fraction(1)),
+        ProposalEvent(LaplaceEvent(1, Fraction(0)), LaplaceEvent(1, Fraction(1)), 1),
+        ProposalEvent(LaplaceEvent(1, Fraction(1)), LaplaceEvent(0, Fraction(1)), 1),
+        ProposalEvent(LaplaceEvent(1, Fraction(1)), LaplaceEvent(1, Fraction(1)), 0),
     ],
 )
 def test_an_event_that_no_mechanism_can_have_produced_is_rejected(event: Event) -> None:

@@ -58,9 +58,13 @@ EXAMPLES: dict[str, str] = {
     "kmeans": "CALL kmeans(table => 'people', columns => ['x', 'y'], k => 3)",
     "linear_regression": "CALL linear_regression(table => 'people', columns => ['x'], target => 'y')",
     "logistic_regression": "CALL logistic_regression(table => 'people', columns => ['x'], target => 'sick', rounds=>2)",
+    "median": "CALL median(table => 'visits', column => 'x')",
     "min_cut": "CALL min_cut(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
+    "mean_vector": "CALL mean_vector(table => 'visits', columns => ['x'])",
+    "covariance": "CALL covariance(table => 'people', columns => ['x', 'y'])",
     "moments": "CALL moments(table => 'visits', columns => ['x'])",
     "pca": "CALL pca(table => 'people', columns => ['x', 'y'])",
+    "perceptron": "CALL perceptron(table => 'people', columns => ['x', 'y'], target => 'sick', rounds => 3)",
     "spanning_tree": "CALL spanning_tree(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
     "triangle_count": "CALL triangle_count(table => 'edges', ends => ['a', 'b'], most => 5)",
     "geography": "CALL geography(table => 'people', column => 'town', places => [1], columns => ['sick'])",
@@ -70,8 +74,13 @@ EXAMPLES: dict[str, str] = {
     "synthetic": "CALL synthetic(table => 'people', columns => ['sick', 'z'], pairs => 1, rounds => 1)",
     "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
     "profile": "CALL profile(table => 'visits', max_rows => 50)",
+    "choose": "CALL choose(candidates => 'people.region', score => 'SELECT COUNT(*) FROM people WHERE region = $1')",
+    "above_threshold": "CALL above_threshold(table => 'visits', name => 'seen', threshold => 100)",
     "stream": "CALL stream(kind => 'density', name => 'seen', table => 'visits', universe => [0, 149])",
 }
+
+#: Paid for before there is any data: these draw later (a stream, at each arrival; a session, at each question).
+IN_ADVANCE = frozenset({"stream", "above_threshold"})
 
 
 @pytest.fixture

@@ -39,3 +39,4 @@ def test_a_chart_carries_no_script_and_no_address_but_the_name_of_svg() -> None:
     drawn = lines(SERIES, title="t", across="x", up="y")
     assert "<script" not in drawn
     assert drawn.count("http") == 1
+    assert "style=" not in drawn  # pages forbid it

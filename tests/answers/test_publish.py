@@ -98,7 +98,9 @@ def test_the_sheet_says_what_was_measured_how_exact_and_at_which_price(tmp_path:
             "visits (version 3)",
             "ε = 0.5",
             "δ = 1e-06",
-            "factor of at most 1.65",
+            # with δ: e^(1.1ε) = 1.7333, exceeded with probability at most 1e-6/(1 − e^(−ε/10)) = 2.0505e-5
+            "The odds of any fact about one unit rise by a factor of at most 1.74, except with probability 2.06e-05",
+            "Joining the data makes no consequence of the answers more than 1.65 times as likely, plus 1e-06",
             "1 × laplace, 2 × gaussian",
             "all rows with the same value of patient",
             "added or removed",

@@ -101,6 +101,7 @@ def test_a_private_table_stands_beside_a_sanitizer_with_figures_for_both() -> No
     )
     assert (own.name, own.epsilon, exact.epsilon) == ("ball", None, Fraction(50))
     assert exact.shares < 0.02 < noisy.shares
+    assert exact.means is not None
     assert exact.means < 0.05
     assert set(own.rates) == {"the point itself", "posterior mean"}
     table, release = publish_counts(points, epsilon=Fraction(50), singly=False)

@@ -1,6 +1,8 @@
 """Token attack: recovery of hashed words."""
 
 from collections.abc import Callable
+from hashlib import sha256
+from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
@@ -44,9 +46,15 @@ def test_a_log_that_the_attacker_has_a_copy_of_is_read_whole(generator: np.rando
 
 @pytest.mark.row(74)
 def test_real_words_are_read_again_by_rank_and_most_by_their_neighbors(run: Run) -> None:
-    """Half of Python's help pages, hashed, against the other half; the split is seeded."""
+    """Half of Python's help pages, hashed, against the other half; the split is seeded.
+
+    The figures are exact for the help pages of Python 3.11.7, and bounds for others.
+    """
     study = run("tokens", epsilons=("1",))
     rank, neighbors, hubbub = study.findings
+    if sha256("".join(topics[name] for name in sorted(topics)).encode()).hexdigest().startswith("37d06970fc926e60"):
+        assert (rank.score.right, neighbors.score.right) == (14, 86)
+        assert float(neighbors.facts["share of the text"]) == pytest.approx(0.9505, abs=1e-4)
     assert rank.score.right >= 4  # blind guessing: 1 of 100
     assert neighbors.score.right >= 60
     assert float(neighbors.facts["share of the text"]) > 0.7

@@ -39,7 +39,8 @@ datasets:
 analysts: {{ana: {{visits: {{epsilon: 1000}}}}}}
 """
 QUERIES = {
-    "count": "SELECT COUNT(*) AS n FROM visits",
+    "count": "SELECT COUNT(*) AS n FROM visits WHERE age >= 0",
+    "average": "SELECT AVG(COALESCE(age, 1)) AS a FROM visits",
     "sums": "SELECT region, COUNT(*) AS n, SUM(cost) AS s, AVG(age) AS a, STDDEV(age) AS d FROM visits GROUP BY region",
     "rollup": "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region)",
     "units": "SELECT COUNT(DISTINCT patient) AS n FROM visits",
@@ -98,7 +99,7 @@ def test_honest_receipts_are_sound_and_cost_no_more_than_was_charged(papers: Pap
         assert "charged: 2" in found.loss
         kinds |= {draw["kind"] for draw in document["receipt"]["draws"]}
         assert check_receipt(document["receipt"]).sound, "a receipt alone is enough"
-    assert kinds == {"sum", "selection", "quantiles", "threshold", "weights", "top"}
+    assert kinds == {"public", "sum", "selection", "quantiles", "threshold", "weights", "top"}
 
 
 def _less(text: str, by: Fraction = Fraction(1, 2)) -> str:
@@ -251,12 +252,12 @@ def test_the_checkers_own_tail_is_the_mechanisms_slip(keys: int, noise: Laplace 
         keys=keys, contribution=1, relation=Relation.ADD_REMOVE, noise=noise, delta=Fraction(1, 10**6)
     )
     draw = {"what": "keys", "per": "unit", "adds": [0, 1], "threshold": rule.threshold, "noise": to_facts(rule.event)}
-    found, _ = receipts._threshold(draw, [(None, keys, 1)], "add_remove")
+    found, _ = receipts._threshold(draw, [(None, keys, 1, keys)], "add_remove")
     assert rule.delta * (1 - Fraction(1, 10**9)) <= found.delta <= rule.delta
     for wrong in ({"keys": keys - 1}, {"above": rule.threshold}):
         draw["noise"] = {**to_facts(rule.event), **wrong}
         with pytest.raises(receipts._ReceiptError):
-            receipts._threshold(draw, [(None, keys, 1)], "add_remove")
+            receipts._threshold(draw, [(None, keys, 1, keys)], "add_remove")
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -265,7 +266,7 @@ def test_the_checker_derives_the_slips_of_weights(keys: int, rho: str, relation:
     """Two derivations of one δ, block by block and key by key: about what is stated, and at least 7/8 of it."""
     rule = WeightedSelection.from_rho(keys=keys, weight=5040, relation=relation, rho=rho, delta="1e-6")
     facts = {"keys": keys, "weight": 5040, "threshold": rule.threshold, "noise": to_facts(rule.event)}
-    loss, events = receipts._weights({"what": "weights", **facts}, [(None, 1, 1)], relation.value)
+    loss, events = receipts._weights({"what": "weights", **facts}, [(None, 1, 1, 1)], relation.value)
     assert rule.delta * Fraction(7, 8) <= loss.delta <= rule.delta * Fraction(10_001, 10_000)
     assert loss.rho == Fraction(rho)
     assert events == [(receipts._facts(to_facts(rule.event)), 1)]
@@ -279,7 +280,7 @@ def test_the_checker_derives_the_slips_of_weights(keys: int, rho: str, relation:
     ]
     for wrong in wrongs:
         with pytest.raises(receipts._ReceiptError):
-            receipts._weights({"what": "weights", **facts, **wrong}, [(None, 1, 1)], relation.value)
+            receipts._weights({"what": "weights", **facts, **wrong}, [(None, 1, 1, 1)], relation.value)
 
 
 def test_the_scores_of_quantiles_together_move_by_the_common_multiple(papers: Papers) -> None:

@@ -44,10 +44,15 @@ def test_no_draw_of_any_kind_is_free(kind: str) -> None:
     whole: dict[str, Any] = {"mechanism": kind}
     for name in receipt_form._EVENTS[kind]:
         words = {"rule": "exponential", "monotone": False, "constant_normaliser": True, "answers": 2}
-        exact = name in ("scale", "variance", "rate", "epsilon") or (kind, name) == ("metric", "sensitivity")
+        exact = name in ("scale", "variance", "rate", "epsilon", "slide", "dilation") or (kind, name) == (
+            "metric",
+            "sensitivity",
+        )
         whole[name] = words.get(name, "1/4" if exact else 1)
     if kind == "threshold":
         whole["noise"] = {"mechanism": "laplace", "sensitivity": 1, "scale": "4"}
+    if kind == "proposal":
+        whole["test"] = whole["answer"] = {"mechanism": "laplace", "sensitivity": 1, "scale": "4"}
     if kind == "weightedthreshold":
         whole["noise"] = {"mechanism": "gaussian", "sensitivity_squared": 1, "variance": "4"}
     receipt_form._event(whole, "event")

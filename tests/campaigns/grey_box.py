@@ -29,7 +29,7 @@ from unittest.mock import patch
 
 import duckdb
 import numpy as np
-from tests.analyses.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES, IN_ADVANCE
 from tests.campaigns import neighbors as neighbors
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, found_bounds, random_table
@@ -331,7 +331,7 @@ def is_detected(seed: str, here: CuratorFactory, leak: tuple[Any, str, Any, Priv
 
 # --- the campaign ------------------------------------------------------------------------------------------------
 
-QUICK = tuple(name for name in EXAMPLES if name not in ("stream", "synthetic"))
+QUICK = tuple(name for name in EXAMPLES if name not in IN_ADVANCE | {"synthetic"})
 
 
 def detect() -> list[str]:

@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
-from tests.analyses.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES, IN_ADVANCE
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.interrupted_runs import (
     QUERIES,
@@ -94,7 +94,7 @@ def differences(name: str, tries: list[RunTrace]) -> Iterator[str]:
     ran = [each for each in tries if each.events]
     whole = max(ran, key=lambda each: len(each.events), default=RunTrace())
     yield from (f"{name}: try {n} went another way" for n, each in enumerate(ran) if not each.begins(whole))
-    if not whole.drawn and not name.startswith("stream"):
+    if not whole.drawn and name not in IN_ADVANCE:
         yield f"{name}: nothing was drawn"
 
 

@@ -100,6 +100,29 @@ ROWS: dict[int, str] = {
     92: "(φ,c,t)-isolation",
     93: "k-anonymity, low-count suppression",
     94: "Changing data",
+    95: "Public n",
+    96: "Sampled pairs",
+    97: "Continuous metric spaces",
+    98: "Differential privacy protects against isolation",
+    99: "Binomial noise",
+    100: "Simultaneous accuracy",
+    101: "Adversary who knows some attributes",
+    102: "Mixtures of cubes",
+    103: "What survives sanitizing",
+    104: "Several databases of the same people",
+    105: "Categorical data",
+    106: "Swapping",
+    107: "Impossibility by one-time pad",
+    108: "Consequences of joining",
+    109: "Sublinear number of queries",
+    110: "Exponential mechanism with any utility",
+    111: "BLR for any concept class",
+    112: "Mutual information",
+    113: "Smooth sensitivity, propose-test-release",
+    114: "Point-wise (ε, δ)",
+    115: "Sharper belief bound",
+    116: "Expansion and clustering of graphs",
+    117: "The constant of Theorem 4.2",
 }
 
 DUE: frozenset[int] = frozenset(
@@ -110,4 +133,7 @@ DUE: frozenset[int] = frozenset(
     | {65, 69, 72, 73, 74, 93}
     | {59, 63, 64, 66, 67, 75, 94}
     | {76, 77, 78, 79, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92}
+    | {95, 96, 97, 100, 109, 110}
+    | {98, 107, 108, 112, 114, 115, 117}
+    | {111, 113, 116}
 )

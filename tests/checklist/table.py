@@ -1,14 +1,11 @@
-"""Print the constructs of the papers, one line each: number, done or open, name, tests (`make checklist`).
+"""Which tests show which construct of the papers: those with the mark `row(N)` that are not skipped.
 
-A construct is done if a test that is not skipped carries the mark `row(N)`. Marks are read from the source, which takes
-a second; collecting all tests would take a minute.
+Marks are read from the source, which takes a second; collecting all tests would take a minute.
 """
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
-
-from tests.checklist.rows import ROWS
 
 TESTS = Path(__file__).parents[1]
 
@@ -41,15 +38,3 @@ def collect() -> dict[int, set[str]]:
         for number, name in rows_of(path):
             tests.setdefault(number, set()).add(f"{path.relative_to(TESTS.parent)}::{name}")
     return tests
-
-
-def main() -> None:
-    """Print the table."""
-    tests = collect()
-    for number, name in ROWS.items():
-        shown = sorted(tests.get(number, ()))
-        print(f"{number:3d}  {'done' if shown else 'open'}  {name:45s}  {' '.join(shown)}".rstrip())
-
-
-if __name__ == "__main__":
-    main()

@@ -135,7 +135,8 @@ def test_check_summarizes_the_guarantees(run: Run) -> None:
     assert code == 0
     words = " ".join(out.split())
     assert "each patient with all of its rows; a query uses at most 3 rows in each of 2 groups" in words
-    assert "95.3%, except with probability 1e-06" in words
+    # with δ: e^(1.1 · 3)/(1 + e^(1.1 · 3)) = 96.44%, except with probability 1e-6/(1 − e^(−0.3)) = 3.858e-6
+    assert "96.5%, except with probability 3.86e-06" in words
     assert "notes (hidden)" in words
     assert "extra (not listed under columns)" in words
 

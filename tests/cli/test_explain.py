@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from hubbub.answers import terminal
+from hubbub.attacks.screens import SCREENS
 from hubbub.cli import main
 from hubbub.semantics.explanation import explain
 
@@ -50,7 +51,7 @@ def test_an_epsilon_is_explained_in_sentences_icons_and_comparisons(run: Run) ->
     text = " ".join(out.split())
     for sentence in (*found.sentences, *found.warnings, found.heading):
         assert sentence in text
-    assert "at most 2.7% sure" in text
+    assert "at most 3% sure, except with probability 1.06e-05" in text  # with δ, at 1.1 ε
     assert sum(map(out.count, "●◉○")) == 103  # a hundred guesses and the legend
     assert "2020 US census" in text
 
@@ -83,7 +84,14 @@ def test_everything_asked_so_far_is_explained_from_the_ledger(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["smoking", "--epsilon", "1"], ["--epsilon", "1", "--analyst", "ana"], ["--epsilon", "0"]]
+    "words",
+    [
+        [],
+        ["smoking", "--dataset", "visits"],
+        ["--epsilon", "1", "--analyst", "ana"],
+        ["--epsilon", "1", "--set", "rate=3"],
+        ["--epsilon", "0"],
+    ],
 )
 def test_an_unclear_request_is_refused_with_a_remedy(run: Run, words: list[str]) -> None:
     code, out, err = run("explain", *words)
@@ -94,12 +102,64 @@ def test_an_unclear_request_is_refused_with_a_remedy(run: Run, words: list[str])
 def test_the_separation_is_a_table_over_bits_and_people(run: Run) -> None:
     code, out, _ = run("explain", "separation", "--json")
     assert code == 0
-    found = {(row["bits"], row["people"]): row for row in json.loads(out)["rows"]}
-    assert round(found[6, 1]["response"], 4) == 0.0261
-    assert f"{found[20, 1]['response']:.1e}" == "1.6e-06"
+    response = {(row[0], row[1]): row[2] for row in json.loads(out)["rows"]}
+    assert response["6", "1"] == "0.0261"
+    assert response["20", "1"] == "1.6e-6"
     _, out, _ = run("explain", "separation", "--epsilon", "0.5", "--n", "7")
     assert "One private answer" in out
     assert "printed" in out
+
+
+def test_a_screen_is_printed_with_table_figure_and_parameters(run: Run) -> None:
+    code, out, _ = run("explain", "beliefs", "--epsilon", "1", "--plot", "beliefs.svg")
+    assert code == 0
+    text = " ".join(out.split())
+    assert "tanh(ε/2) = 46.3 percentage points" in text
+    assert "beliefs within s ⇒ private at" in text
+    assert out.count("┊") > 5  # the position of ε in the figure
+    assert "Parameters: epsilon=1." in text
+    assert Path("beliefs.svg").read_text().startswith("<svg")
+    form = json.loads(run("explain", "beliefs", "--set", "epsilon=1", "--json")[1])
+    assert form["rows"][0][2] == "0.4621"  # tanh(½)
+    assert form["figure"]["kind"] == "curves"
+
+
+def test_the_help_lists_every_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["explain", "--help"])
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out and screen.title in out for name, screen in SCREENS.items())
+
+
+@pytest.mark.row(10)
+def test_the_game_is_played_against_the_ledger(run: Run) -> None:
+    """One count at ε = ½: a secret of 50 % becomes 62.2 % at worst, and the mechanisms are listed."""
+    assert run("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.5")[0] == 0
+    code, out, _ = run("explain", "game", "--dataset", "visits", "--set", "people=1")
+    assert code == 0
+    text = " ".join(out.split())
+    assert "All queries so far by everybody on visits: 1 charge (1 × laplace)." in text
+    assert "they cost ε = 0.5." in text
+    assert "In game 0, which uses everybody's data, the belief becomes 62.2%" in text  # e^½/(1 + e^½)
+    form = json.loads(run("explain", "game", "--dataset", "visits", "--set", "people=1", "--json")[1])
+    assert form["rows"][-1] == ["secret", "50.0%", "50.0%", "62.2%", "50.0%"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["beliefs", "--n", "3"], "HB692"),
+        (["beliefs", "--set", "epsilon"], "HB692"),
+        (["beliefs", "--plot", "beliefs.png"], "HB693"),
+        (["beliefs", "--plot", "nowhere/beliefs.svg"], "HB693"),
+        (["height", "--plot", "height.svg"], "HB693"),
+        (["game", "--analyst", "ana"], "HB174"),
+    ],
+)
+def test_what_a_screen_does_not_have_is_refused(run: Run, words: list[str], code: str) -> None:
+    status, out, err = run("explain", *words)
+    assert (status, out) == (1, "")
+    assert code in err
 
 
 def test_a_long_sentence_is_wrapped_with_a_hanging_indent() -> None:

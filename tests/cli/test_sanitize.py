@@ -4,25 +4,27 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from hubbub.cli import main, sanitize
-from hubbub.crowd import curves
 from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, SANITIZERS
 
 Run = Callable[..., tuple[int, str, str]]
 ROWS = 400
+WARDS = ("East", "North", "South")
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     rng = np.random.default_rng(7)
     ages, costs = rng.integers(0, 90, ROWS), rng.exponential(100, ROWS)
-    lines = [f"{age},{cost:.3f},n{place}" for place, (age, cost) in enumerate(zip(ages, costs, strict=True))]
-    (tmp_path / "people.csv").write_text("age,cost,name\n" + "\n".join([*lines, ",5,last"]) + "\n")
+    lines = [
+        f"{age},{cost:.3f},n{place},{WARDS[place % 3]}"
+        for place, (age, cost) in enumerate(zip(ages, costs, strict=True))
+    ]
+    (tmp_path / "people.csv").write_text("age,cost,name,ward\n" + "\n".join([*lines, ",5,last,East"]) + "\n")
     (tmp_path / "equal.csv").write_text("age,sex\n" + "30,0\n31,1\n" * 50)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "250")
@@ -45,7 +47,7 @@ def test_every_sanitizer_writes_its_file_and_says_what_it_does_not_promise(run: 
     text = " ".join(err.split())
     for warning in SANITIZERS[kind].warnings:  # type: ignore[index]
         assert warning in text
-    assert "1 rows without a number in some column were skipped." in text
+    assert "1 rows with a missing value or an undeclared category were skipped." in text
     assert NOT_PRIVATE in " ".join(out.split())
     note = (tmp_path / "out.txt").read_text()
     assert note.startswith(f"1. {NOT_PRIVATE}")
@@ -106,7 +108,7 @@ def test_bounds_from_the_data_are_warned_of(run: Run) -> None:
         (("people.csv", "--columns", "age", "--with", "magic"), "HB624"),
         (("nothing.csv", "--columns", "age", "--with", "ball"), "HB641"),
         (("people.csv", "--columns", "height", "--with", "ball"), "HB644"),
-        (("people.csv", "--columns", "name", "--with", "ball"), "HB620"),
+        (("people.csv", "--columns", "name", "--with", "ball"), "HB686"),
         (("people.csv", "--columns", ",", "--with", "ball"), "HB620"),
         (("people.csv", "--columns", "age", "--with", "ball", "--bounds", "0:1"), "HB626"),
         (("people.csv", "--columns", "age", "--with", "ball", "--bounds", "age=5"), "HB626"),
@@ -122,8 +124,10 @@ def test_bounds_from_the_data_are_warned_of(run: Run) -> None:
         (("people.csv", "--columns", "age", "--with", "ball", "--to", "no/out.csv"), "HB625"),
         (("people.csv", "--columns", "age", "--with", "ball", "--to", "people.csv"), "HB625"),
         (("equal.csv", "--columns", "age,sex", "--with", "histogram"), "HB622"),
-        (("people.csv", "--curves", "."), "HB626"),
-        (("--curves", "no/such"), "HB625"),
+        (("people.csv", "cubes"), "HB626"),
+        (("people.csv", "--columns", "age", "--with", "ball", "--set", "n=5"), "HB626"),
+        (("people.csv", "--columns", "age,ward", "--with", "ball", "--compare", "1"), "HB686"),
+        (("people.csv", "--columns", "age", "--with", "ball", "--values", "age=a,b"), "HB620"),
     ],
 )
 def test_an_invalid_command_is_refused_with_its_reason(run: Run, words: tuple[str, ...], code: str) -> None:
@@ -146,15 +150,25 @@ def test_an_existing_file_is_replaced_only_with_force(run: Run, tmp_path: Path) 
     assert (tmp_path / "out.csv").read_text().startswith("age,cost")
 
 
-def test_curves_over_dimension_crowd_and_distance_are_written(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plots = {"isolation-t": ("t", (5,)), "known-c": ("c", (4,)), "again": ("T", (1, 4))}
-    monkeypatch.setattr(curves, "CURVES", plots)
-    assert run("--curves", ".")[0] == 0
-    for name, points in (("isolation-t", 5), ("known-c", 2), ("again", 4)):
-        root = ElementTree.fromstring((tmp_path / f"{name}.svg").read_text())
-        assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == points
+@pytest.mark.row(105)
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_columns_are_blended_and_published_as_categories(run: Run, tmp_path: Path, kind: str) -> None:
+    """Every category that is published was declared; the histogram separates them and its counts are exact."""
+    declared = ("--values", "ward=East,North,South,West")
+    words = ("people.csv", "--columns", "age,ward", "--bounds", "age=0:110", "--step", "age=1", *declared)
+    code, _, err = run(*words, "--with", kind, "--t", "5", "--to", "out.csv")
+    assert code == 0
+    assert "which reveals them" not in " ".join(err.split())
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert {row["ward"] for row in rows} <= {"East", "North", "South", "West"}
+    assert "ward with 4 categories" in (tmp_path / "out.txt").read_text()
+    if kind == "histogram":
+        for ward in WARDS:
+            expected = sum(WARDS[place % 3] == ward for place in range(ROWS))
+            assert sum(int(row["count"]) for row in rows if row["ward"] == ward) == expected
+    code, _, err = run("people.csv", "--columns", "cost,ward", "--with", kind, "--t", "5")
+    assert code == 0
+    assert "The categories of ward are those in the data, which reveals them." in " ".join(err.split())
 
 
 def test_a_full_disk_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

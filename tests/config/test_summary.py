@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from hubbub.accounting.declarations import summary
+from hubbub.accounting.filters import Budget
 from hubbub.config import load
 from hubbub.config.declaration import declare
 from hubbub.config.document import KEYS
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.summary import caps, certainty, column_uses, hidden_fact, joinable_tables, protected_unit, warnings
+from hubbub.config.summary import caps, column_uses, guarantee, hidden_fact, joinable_tables, protected_unit, warnings
 from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ConfigError
@@ -23,13 +24,13 @@ from hubbub.errors import ConfigError
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "3", "6"])
 def test_sureness_is_the_odds_of_epsilon_rounded_up(epsilon: str) -> None:
     exact = 100 * exp(float(epsilon)) / (1 + exp(float(epsilon)))
-    shown = float(certainty(Fraction(epsilon)).removesuffix("%"))
+    shown = float(guarantee(Budget(Fraction(epsilon), Fraction(0))).removesuffix("%"))
     assert exact <= shown < exact + 0.1 + 1e-9
 
 
 def test_nobody_is_told_100_percent_or_less_than_it_is() -> None:
-    assert certainty(Fraction(20)) == "almost 100%"
-    assert certainty(Fraction(12)) == "almost 100%"
+    assert guarantee(Budget(Fraction(20), Fraction(0))) == "almost 100%"
+    assert guarantee(Budget(Fraction(12), Fraction(0))) == "almost 100%"
 
 
 def test_the_promise_names_the_unit_its_bounds_and_everybodys_caps(folder: Path) -> None:

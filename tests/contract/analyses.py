@@ -9,7 +9,7 @@ that is too small.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 from tests.contract.search import Begin, Subject
@@ -77,6 +77,14 @@ OF_MOMENTS: dict[Relation, Reach] = {
     # two units in two cells of k-means add up in squares, not in norms
     REPLACE: {1: 0.99, 2: 0.12, 4: 0.5, 5: 0.1, 6: 0.99, 7: 0.2},
 }
+#: Corners of the L1 ball, alone and among many at another corner.
+BALL: tuple[Begin, ...] = (
+    ((), ((1.0, 0.0),), ((None, None),)),
+    ((), ((1.0, 0.0),), ((-1.0, 0.0),)),
+    ((((-1.0, 0.0),),) * 12, ((1.0, 0.0),), ((0.0, 1.0),)),
+)
+#: Integers are bought with a little for roundings; of a covariance with public n only the upper triangle is released.
+OF_BALL: dict[Relation, Reach] = {ADD: {1: 0.99, 2: 0.99}, REPLACE: {0: 0.75, 1: 0.99, 2: 0.99}}
 SIDES: tuple[Begin, ...] = (
     ((), ((-1.0, False), (1.0, True)), ((-1.0, True), (1.0, False))),
     ((((-1.0, True),),) * 20 + (((1.0, False),),) * 20, ((-1.0, False), (1.0, True)), ((-1.0, True), (1.0, False))),
@@ -129,6 +137,25 @@ DISTANCES: tuple[Begin, ...] = (
     (PATH, ((0, 1),), ((3, 4), (4, 5))),
     (_links((0, 2), (2, 1)), ((0, 1),), ((3, 4), (5, 2))),
     ((), ((0, 1), (2, 3)), ((4, 4),)),
+)
+
+#: The middle of a few rows, which one unit takes from one end of the range to the other.
+CENTER: tuple[Begin, ...] = (
+    ((((0,),), ((3,),)), ((0,), (0,)), ((3,), (3,))),
+    ((((0,),), ((0,),), ((3,),), ((3,),)), ((3,),), ((0,),)),
+)
+
+#: Bounds for several pairs are those for one times their number, and scales move by less than a level.
+LOOSE: dict[Relation, Reach] = {ADD: {0: 0.25, 1: 0.0}, REPLACE: {0: 0.1, 1: 0.0}}
+
+#: All edges but two of one node, the last to be cut off; and paths that two edges close to triangles.
+NEAR: tuple[Begin, ...] = (
+    (
+        _links(*(pair for pair in combinations(range(6), 2) if pair not in ((0, 5), (1, 5)))),
+        ((0, 5), (1, 5)),
+        ((None, 1),),
+    ),
+    (_links((0, 1), (1, 2), (3, 4), (4, 5)), ((0, 2), (3, 5)), ((None, 1),)),
 )
 
 CASES = (
@@ -184,6 +211,7 @@ CASES = (
         begin=CORNERS,
         few={REPLACE: {1: 0.45}},
     ),  # of two units in one cell the sums of one take back those of the other
+    Case("median", {"column": "i"}, "i", begin=CENTER, reach={REPLACE: {1: 0.0}, ADD: {1: 0.0}}),
     Case("linear_regression", {"columns": ["x"], "target": "y"}, "x y", begin=CORNERS, reach=OF_MOMENTS),
     Case(
         "logistic_regression",
@@ -196,8 +224,22 @@ CASES = (
         # weights that are sure of a row, and wrong, come by chance alone; and see `OF_MOMENTS`
         reach={ADD: {1: 0.99, 2: 0.9, 4: 0.8, 5: 0.7, 6: 0.4}, REPLACE: {1: 0.4, 2: 0.1, 4: 0.4, 5: 0.1, 6: 0.1}},
     ),
+    Case("mean_vector", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),
+    Case("covariance", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),
     Case("moments", {"columns": ["x", "y"]}, "x y", begin=CORNERS, reach=OF_MOMENTS),
     Case("pca", {"columns": ["x", "y"]}, "x y", begin=CORNERS, reach=OF_MOMENTS),
+    Case(
+        "perceptron",
+        {"columns": ["x"], "target": "f", "rounds": 2},
+        "x f",
+        begin=(
+            ((((1.0, True),),) * 20, ((1.0, True), (1.0, True)), ((None, True),)),
+            ((((1.0, True),),) * 20, ((1.0, True),), ((1.0, False),)),
+        ),
+        # of a row that goes and one that comes, both misclassified, the counts take each other back
+        reach={ADD: {0: 0.95}, REPLACE: {0: 0.6}},
+        few={ADD: {0: 0.45}, REPLACE: {0: 0.3}},
+    ),
     Case("geography", {"column": "k", "places": {"N": ["a", "b"], "S": ["c"]}, "columns": ["f"]}, "k f", begin=CELLS),
     *(
         Case("ranges", {"column": "i", "strategy": name, "workload": workload}, "i", begin=ENDS, **OF_RANGES)
@@ -226,6 +268,18 @@ CASES = (
     # of two units with at most six rows only one fills its bucket: four rows, and six of the eight of the next one
     Case("profile", {"columns": ["x", "k"]}, "x k", begin=HOLDERS, few={REPLACE: {4: 0.87}}),
     Case("profile", {"columns": ["k"], "max_rows": 9}, "k", units=True, begin=LISTED, few={REPLACE: {3: 0.87}}),
+    *(
+        Case(
+            "choose",
+            {"table": None, "candidates": ["a", "b", "c"], "score": score, "method": method},
+            used,
+            begin=begin,
+        )
+        for score, method, used, begin in (
+            ("SELECT COUNT(*) FROM t WHERE k = $1", "permute_and_flip", "k", (((), (("a",),), (("b",),)),)),
+            ("SELECT SUM(i - 1) FROM t WHERE k = $1", "noisy_max", "k i", (((), (("a", 3),), (("a", 0),)),)),
+        )
+    ),
     Case("min_cut", WEIGHED, "a b v", LINKS, begin=((RING, ((5, 0, 1.0), (5, 1, 1.0)), ((0, 1, 0.0),)),)),
     Case(
         "spanning_tree",
@@ -234,10 +288,45 @@ CASES = (
         LINKS,
         begin=((_links((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
     ),
+    Case(
+        "spanning_tree",
+        {**WEIGHED, "sensitivity": "smooth"},
+        "a b v",
+        LINKS,
+        begin=((_links((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
+        # a tree moves by the largest weight with each pair, and the scale of its noise seldom by a whole level
+        reach=LOOSE,
+        few=LOOSE,
+    ),
+    Case(
+        "triangle_count",
+        {"ends": ["a", "b"], "sensitivity": "smooth"},
+        "a b",
+        LINKS,
+        begin=((_links((0, 1), (1, 2), (0, 3), (3, 2)), ((0, 2),), ((None, 1),)),),
+        reach=LOOSE,
+        few=LOOSE,
+    ),
     *(
         Case("graph_distance", {"ends": ["a", "b"], "property": name}, "a b", LINKS, begin=DISTANCES, few=few)
         # eight nodes of odd degree would be needed
         for name, few in ((name, {REPLACE: {0: 0.5}} if name == "even" else {}) for name in PROPERTIES)
+    ),
+    Case(
+        "graph_distance",
+        {"ends": ["a", "b"], "property": "non_expansive", "threshold": Fraction(1, 2)},
+        "a b",
+        LINKS,
+        begin=NEAR,
+    ),
+    Case(
+        "graph_distance",
+        {"ends": ["a", "b"], "property": "poorly_clustered", "threshold": Fraction(1, 4), "most": 2},
+        "a b",
+        LINKS,
+        begin=NEAR,
+        # an edge that goes and one that comes would have to bring it nearer both times
+        reach={REPLACE: {0: 0.5}},
     ),
     Case(
         "degree_histogram",

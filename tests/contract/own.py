@@ -1,7 +1,7 @@
 """What no table is counted for: running counts of a stream, an owner's own function, strangers' code on blocks."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -19,7 +19,8 @@ from hubbub.analyses.functions.function import FunctionRequest
 from hubbub.analyses.functions.sample_and_aggregate import AggregateRequest, SampleAndAggregate
 from hubbub.analyses.streams.stream import _add_arrivals, _start
 from hubbub.analyses.streams.terms import Terms
-from hubbub.core.events import Event
+from hubbub.analyses.threshold import Comparison, OpenSession, above_threshold, compare
+from hubbub.core.events import Event, LaplaceEvent
 from hubbub.core.schema import PrivacyUnit as Whose
 from hubbub.core.unit import Relation
 from hubbub.noise.source import RandomSource
@@ -76,6 +77,60 @@ def _counted(said: Mapping[str, Any], relation: Relation, delta: Fraction, *, si
     cost = price(delta, silent=silent)
     terms = Terms(name="s", kind="count", epsilon=cost, delta=delta, horizon=HORIZON, relation=relation, **said)
     return Counted(terms, terms.event, cost, delta)
+
+
+# --- sessions of above threshold --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Compared:
+    """One question of a session: the noise on its value, which is made for the sensitivity of the session."""
+
+    world: World
+    question: Comparison
+    event: Event
+    epsilon: Fraction
+    delta: Fraction
+
+    def run(self, data: Data, source: RandomSource) -> None:
+        """Compare it."""
+        self.world.show(data)
+        self.question.run(_Run(self.world, source))
+
+
+def sessions(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
+    """Ask counts and sums, at the sensitivity that a session is opened with for them."""
+    for (sql, most), (unit, relation, delta) in product(
+        (("SELECT COUNT(*) FROM t WHERE k = 'a'", None), ("SELECT SUM(i) FROM t WHERE k = 'a'", 3)),
+        ALL if full else FOUR,
+    ):
+        several = 1 if unit == ROW else unit.rows
+        subject = Subject(
+            f"above_threshold: {sql} {unit.column} {relation.value} δ={float(delta):g}",
+            relation,
+            PEOPLE.only(["k", "i"]),
+            1 if unit == ROW else 6,
+            partial(_compared, sql, None if most is None else Fraction(most * several), unit, relation),
+            begin=(((), (_counted_row("a"),) * several, (_counted_row("b"),) * several),),
+        )
+        yield sql, subject, {}
+
+
+def _counted_row(k: str) -> tuple[Any, ...]:
+    return (-1.0, -1.0, k, True, True, 3, "p")
+
+
+def _compared(sql: str, most: Fraction | None, unit: Whose, relation: Relation, *, silent: bool) -> Compared:
+    setting = Setting(
+        {"t": PEOPLE.table(unit, relation)}, price(Fraction(0), silent=silent), Fraction(0), RenderOptions("salt")
+    )
+    opened = above_threshold(setting, table="t", name="s", threshold=Fraction(1), sensitivity=most)
+    question = compare(setting, table="t", name="s", query=sql)
+    question.covers(opened.terms)
+    mechanism = opened.terms.mechanism
+    event = LaplaceEvent(mechanism.sensitivity, mechanism.query_scale)
+    asked = replace(question, session=OpenSession(1, opened.terms, 1, 0, 0))
+    return Compared(PEOPLE, asked, event, event.sensitivity / event.scale, Fraction(0))
 
 
 # --- an owner's function ----------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ def every(*, full: bool = False) -> Iterator[Tried]:
         yield from (Tried(case.name, each, _exact(reach)) for each, reach in case.subjects(full=full))
     yield from (Tried(f"sql: {text}", each, _exact(reach)) for text, each, reach in queries.subjects(full=full))
     yield from (Tried("stream", each, _exact(reach)) for _, each, reach in own.streams())
+    yield from (Tried("above_threshold", each, _exact(reach)) for _, each, reach in own.sessions(full=full))
     yield from (Tried("release", each, _exact(reach)) for _, each, reach in own.releases())
     yield from (Tried("sample_and_aggregate", each, _exact(reach)) for _, each, reach in own.aggregates(full=full))
 

@@ -214,7 +214,8 @@ def analysis(
 
     def make(*, silent: bool) -> Analysis:
         setting = Setting({"t": table}, price(delta, silent=silent), delta, RenderOptions("salt"))
-        prepared = prepare(AnalysisCall(name, {"table": "t", **arguments}), setting)
+        given = {key: value for key, value in {"table": "t", **arguments}.items() if value is not None}
+        prepared = prepare(AnalysisCall(name, given), setting)
         return Analysis(world, prepared, prepared.event, prepared.epsilon, prepared.delta)
 
     said = ", ".join(f"{key}={value}" for key, value in arguments.items())

@@ -19,7 +19,7 @@ from tests.contract.search import climb
 from tests.contract.subjects import Tried, every
 from tests.contract.watched import slots
 
-from hubbub.analyses.registry import ANALYSES, USER_FUNCTIONS
+from hubbub.analyses.registry import ANALYSES, PAID_BEFORE, USER_FUNCTIONS
 from hubbub.sql.nodes import AGGREGATE_NAMES, AGGREGATE_NODES
 
 FULL = os.environ.get("HUBBUB_CAMPAIGN") == "full"
@@ -39,7 +39,7 @@ def test_neighbors_stay_within_what_each_noise_was_bought_for_and_reach_it(name:
 
 
 def test_every_analysis_and_every_aggregate_is_tried() -> None:
-    assert {*ANALYSES, *USER_FUNCTIONS} <= set(TRIED)
+    assert {*ANALYSES, *USER_FUNCTIONS} - PAID_BEFORE <= set(TRIED)
     known = {name for name, _ in (*AGGREGATE_NODES.values(), *AGGREGATE_NAMES.values())}
     spelled = {"quantile": ("median", "quantile_cont")}
     missing = [each for each in known if not any(part in text for part in spelled.get(each, (each,)) for text in TEXTS)]

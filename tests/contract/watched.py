@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 from tests.fixtures.draws import (
+    LOCAL,
     NO_LOSS,
     SELECTIONS,
     KeyedCounts,
@@ -34,6 +35,7 @@ from hubbub.core.unit import Relation
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection as Thresholded
+from hubbub.mechanisms.smooth import LocalValue
 from hubbub.mechanisms.top_k import TopK
 from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.noise.source import RandomSource
@@ -97,7 +99,7 @@ def drawn(
     """
     source = SeededSource(seed)
     with ExitStack() as stack:
-        for kind in (Laplace, Gaussian, *SELECTIONS) if silent else ():
+        for kind in (Laplace, Gaussian, *SELECTIONS, *LOCAL) if silent else ():
             stack.enter_context(patch.object(kind, "sample", _best if kind in SELECTIONS else _exactly))
         tape = stack.enter_context(tape_draws(source, given))
         made.run(data, source)
@@ -105,6 +107,8 @@ def drawn(
 
 
 def _exactly(_: Any, value: Any, __: Any) -> Any:
+    if isinstance(value, LocalValue):
+        return value.value
     return np.copy(value) if isinstance(value, np.ndarray) else value
 
 
@@ -165,6 +169,8 @@ def used(one: TapedDraw, two: TapedDraw) -> Fraction:
     mechanism, moved = one.mechanism, [abs(int(each)) for each in difference(one, two)]
     if isinstance(mechanism, Thresholded | WeightedSelection):
         mechanism = mechanism.noise
+    if isinstance(mechanism, LOCAL):
+        return Fraction(max(moved), max(one.value.bounds[0], two.value.bounds[0], 1))
     if isinstance(mechanism, Laplace):
         return Fraction(sum(moved), mechanism.sensitivity)
     if isinstance(mechanism, Gaussian):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hubbub.cli import build_parser
-from hubbub.crowd.curves import CURVES
+from hubbub.crowd.studies.catalogue import STUDIES
 from hubbub.crowd.theory import random_error, uniform_chance
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,15 +24,21 @@ def test_the_snippet_runs() -> None:
 
 def test_the_commands_are_commands() -> None:
     found = [shlex.split(line.partition(" #")[0]) for line in TEXT.splitlines() if line.startswith("hubbub ")]
-    assert len(found) == 5
+    assert len(found) == 7
     for words in found:
         assert build_parser().parse_args(words[1:]).command in ("sanitize", "attack")
 
 
 def test_the_pictures_are_there_and_all_of_them() -> None:
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", TEXT)
-    assert {Path(each).stem for each in pictures if each.startswith("crowd/")} == set(CURVES)
+    drawn = {Path(each).stem for each in pictures if each.startswith("crowd/")}
+    assert {path.stem for path in (DOCS / "crowd").iterdir()} == drawn
+    assert {name for name in drawn if name.rpartition("-")[0] not in ("isolation", "informed")} <= set(STUDIES)
     assert all((DOCS / each).is_file() for each in pictures)
+
+
+def test_all_studies_are_described() -> None:
+    assert re.findall(r"^\| `([\w-]+)` \| (?:§|remark|lemma)", TEXT, re.MULTILINE) == list(STUDIES)
 
 
 def test_figures_of_formulas_are_what_the_formulas_give() -> None:

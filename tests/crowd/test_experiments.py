@@ -8,33 +8,28 @@ import numpy as np
 import pytest
 
 from hubbub.crowd import experiments
-from hubbub.crowd.experiments import EXPERIMENTS, by_itself, draw_sweep, rate, rough_distribution, sweep, two_points
-from hubbub.crowd.histogram import build_histogram
-from hubbub.crowd.isolation import Rate, isolates_point
-from hubbub.crowd.neighbors import NeighborIndex
-from hubbub.crowd.theory import ball_floor, uniform_chance
+from hubbub.crowd.experiments import EXPERIMENTS, by_itself, rate, rough_distribution, sweep, two_points
+from hubbub.crowd.theory import ball_floor
 
 
 @pytest.mark.row(80)
-def test_the_cell_center_isolates_in_few_dimensions_and_nobody_in_many(rng: np.random.Generator) -> None:
-    """1,000 uniform points, t = 10, c = 3: most cell centers isolate at d = 2, few at d = 5, hardly any from 10 on.
+@pytest.mark.parametrize(
+    ("d", "figure", "deviation", "databases"), [(2, 0.673, 0.050, 40), (5, 0.097, 0.011, 12), (10, 0.0008, 0.001, 6)]
+)
+def test_the_cell_center_isolates_in_few_dimensions_and_nobody_in_many(
+    rng: np.random.Generator, d: int, figure: float, deviation: float, databases: int
+) -> None:
+    """1,000 uniform points, t = 10, c = 3: 67.3, 9.7 and 0.08 % of the centers of a recursive histogram isolate.
 
-    At the innermost cell, away from the border, the chance is 1 − (1 − c^{−d})^{t−1}: 65 %, 3.6 %, 0.02 %.
+    The figures are from simulations with all distances, apart from this code; `deviation` is that of one database. The
+    mean of `databases` is within 6 deviations but for a chance below 1e-8. With c = 2.5, the planted error, the rate at
+    d = 2 is above 75 %.
     """
-    shares = {
-        d: rate(experiments.by_cell_center, n=1000, d=d, t=10, c=3, databases=8, rng=rng).share for d in (2, 5, 10, 20)
-    }
-    assert 0.55 < shares[2] < 0.85
-    assert 0.01 < shares[5] < 0.15
-    assert shares[10] < 0.005
-    assert shares[20] < 0.005
-    inner = Rate(0, 0)
-    for _ in range(300):
-        points = experiments.uniform(1000, 5, rng)
-        centers = build_histogram(points, t=10).centers
-        middle = centers[[np.abs(centers).max(axis=1).argmin()]]
-        inner += Rate.of(isolates_point(NeighborIndex(points), middle, c=3, t=10))
-    assert inner.interval(0.999999)[0] <= uniform_chance(c=3, t=10, d=5) <= inner.interval(0.999999)[1] + 0.02
+    shares = [experiments.by_cell_center(experiments.uniform(1000, d, rng), 3, 10, rng).share for _ in range(databases)]
+    assert np.mean(shares) == pytest.approx(figure, abs=6 * deviation / np.sqrt(databases))
+    if d == 2:
+        wrong = rate(experiments.by_cell_center, n=1000, d=d, t=10, c=2.5, databases=5, rng=rng).share
+        assert wrong - figure > 6 * deviation / np.sqrt(databases)
 
 
 @pytest.mark.row(84)
@@ -47,15 +42,26 @@ def test_who_knows_half_of_the_points_isolates_no_more_in_high_dimension(rng: np
 
 
 @pytest.mark.row(88)
-def test_a_published_point_isolates_by_itself_in_few_dimensions(rng: np.random.Generator) -> None:
-    """The ball sanitizer, q = x′, n = 1000, t = 10, c = 4: 92.6, 41.8, 1.0 and 0 % at d = 1, 2, 5 and 10."""
-    found = {d: rate(by_itself("ball"), n=1000, d=d, t=10, c=4, databases=5, rng=rng) for d in (1, 2, 5, 10)}
-    for d, figure, room in ((1, 0.926, 0.03), (2, 0.418, 0.06), (5, 0.010, 0.01), (10, 0.0, 0.002)):
-        assert found[d].share == pytest.approx(figure, abs=room)
-    for d in (1, 2, 5):
-        assert found[d].interval(0.999999)[0] > ball_floor(n=1000, t=10, d=d)
-    sphere = rate(by_itself("sphere"), n=1000, d=1, t=10, c=4, databases=1, rng=rng)
-    assert sphere.share < 1
+@pytest.mark.parametrize(
+    ("d", "figure", "deviation", "databases"),
+    [(1, 0.9320, 0.0102, 10), (2, 0.4483, 0.0165, 20), (5, 0.0090, 0.0028, 10), (10, 0.0, 0.0002, 4)],
+)
+def test_a_published_point_isolates_by_itself_in_few_dimensions(
+    rng: np.random.Generator, d: int, figure: float, deviation: float, databases: int
+) -> None:
+    """The ball sanitizer, q = x′, n = 1000, t = 10, c = 4: 93.2, 44.8, 0.90 and 0.00 % at d = 1, 2, 5 and 10.
+
+    The figures are from 400 databases with all distances, apart from this code; `deviation` is that of one database.
+    The mean of `databases` is within 6 deviations but for a chance below 1e-8. One database at d = 2 gives 41.8 % or
+    less, as once printed, in one of 30. With c = 3.5, the planted error, the rate at d = 2 is above 50 %.
+    """
+    room = 6 * deviation / np.sqrt(databases)
+    shares = [by_itself("ball")(experiments.uniform(1000, d, rng), 4, 10, rng).share for _ in range(databases)]
+    assert np.mean(shares) == pytest.approx(figure, abs=room)
+    if d == 2:
+        assert np.mean(shares) > ball_floor(n=1000, t=10, d=d)
+        wrong = rate(by_itself("ball"), n=1000, d=d, t=10, c=3.5, databases=5, rng=rng).share
+        assert abs(wrong - figure) > room
 
 
 @pytest.mark.row(87)
@@ -86,7 +92,7 @@ def test_where_data_is_not_smooth_a_histogram_isolates_at_every_dimension(rng: n
     assert blind[3].share == 0
 
 
-def test_a_sweep_measures_every_adversary_and_is_drawn_with_intervals(rng: np.random.Generator) -> None:
+def test_a_sweep_measures_every_adversary_with_intervals(rng: np.random.Generator) -> None:
     heard: list[tuple[float, str]] = []
     curves = sweep(
         "c", [2, 8], rng=rng, n=200, d=3, t=5, databases=1, progress=lambda done, what: heard.append((done, what))
@@ -97,5 +103,3 @@ def test_a_sweep_measures_every_adversary_and_is_drawn_with_intervals(rng: np.ra
         (_, first, *_), (_, last, low, high) = points
         assert first >= last
         assert low <= last <= high
-    drawn = draw_sweep("c", curves, note="n = 200")
-    assert drawn.count("<circle") == 2 * len(EXPERIMENTS)

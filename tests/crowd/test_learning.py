@@ -7,22 +7,25 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from hubbub.crowd.learning import agree, cluster, diameter, factor, farthest_first, projection, single_linkage
-from hubbub.crowd.neighbors import Floats, Indices
+from hubbub.crowd.learning import (
+    agree,
+    cluster,
+    covariance_of,
+    diameter,
+    factor,
+    farthest_first,
+    mixture,
+    noise_variance,
+    projection,
+    single_linkage,
+)
 from hubbub.crowd.perturbation import Shape, perturb
 from hubbub.crowd.theory import corrected_separation, separation
 from hubbub.errors import CrowdError
 
 
-def mixture(rng: np.random.Generator, apart: float, *, k: int = 3, d: int = 60, n: int = 600) -> tuple[Floats, Indices]:
-    """Spherical Gaussians of deviation 1 whose means are all `apart` from each other."""
-    axes, _ = np.linalg.qr(rng.standard_normal((d, k)))
-    labels = rng.integers(0, k, n)
-    return (axes.T * apart / np.sqrt(2))[labels] + rng.standard_normal((n, d)), labels
-
-
 def recovered(rng: np.random.Generator, apart: float, shape: Shape, n: int = 600) -> bool:
-    points, labels = mixture(rng, apart, n=n)
+    points, labels = mixture(apart, k=3, d=60, n=n, rng=rng)
     half = n // 2
     a, b = (perturb(part, shape, t=10, rng=rng) for part in (points[:half], points[half:]))
     return agree(np.concatenate(cluster(a, b, 3)), labels)
@@ -49,7 +52,7 @@ def test_a_mixture_is_recovered_at_the_separation_of_the_theorem(rng: np.random.
 @pytest.mark.row(90)
 def test_the_systematic_error_is_within_the_lemma(rng: np.random.Generator) -> None:
     """Lemma 3: what the projection of the other half loses of a mean is at most 16(σ₁ + σ₂)/√w."""
-    points, labels = mixture(rng, 15)
+    points, labels = mixture(15, k=3, d=60, n=600, rng=rng)
     moved = perturb(points, "gaussian", t=10, rng=rng)
     noise = np.linalg.norm(moved - points, axis=1).max() / (2 * np.sqrt(60))
     across = projection(moved, 3)
@@ -109,3 +112,34 @@ def test_halves_that_do_not_fit_are_refused() -> None:
         cluster(np.zeros((5, 3)), np.zeros((5, 2)), 2)
     with pytest.raises(CrowdError, match="HB623"):
         cluster(np.zeros((5, 3)), np.zeros((5, 3)), 4)
+
+
+@pytest.mark.row(103)
+@pytest.mark.parametrize("shape", ["ball", "sphere", "gaussian"])
+def test_round_noise_adds_a_multiple_of_the_identity(rng: np.random.Generator, shape: Shape) -> None:
+    """400 perturbations of the same 200 rows: the mean covariance that is added is a multiple of the identity.
+
+    Each entry is a mean of 400 with a deviation below 0.1, so 6 deviations are below 0.03 and a false alarm is below
+    1e-8. Noise along one axis only, the planted error, adds ten times that.
+    """
+    points = rng.standard_normal((200, 3)) * [1, 2, 0.5]
+    truth = np.cov(points.T)
+    added = np.mean([np.cov(perturb(points, shape, t=8, rng=rng).T) - truth for _ in range(400)], axis=0)
+    size = added.trace() / 3
+    assert np.abs(added - size * np.eye(3)).max() < 0.03 < 0.3 * size
+    squeezed = points + (perturb(points, shape, t=8, rng=rng) - points) * [3, 0, 0]
+    assert np.abs(np.cov(squeezed.T) - truth - size * np.eye(3)).max() > 0.2
+
+
+@pytest.mark.row(103)
+def test_the_covariance_is_recovered_better_than_as_published(rng: np.random.Generator) -> None:
+    """1,000 correlated rows: the corrected error is below half of the other. The seed is fixed."""
+    shapes: tuple[Shape, ...] = ("ball", "sphere", "gaussian")
+    for shape in shapes:
+        points = np.sqrt(0.5) * (rng.standard_normal((1000, 1)) + rng.standard_normal((1000, 10)))
+        moved = perturb(points, shape, t=10, rng=rng)
+        truth = np.cov(points.T)
+        raw = np.linalg.norm(np.cov(moved.T) - truth)
+        assert np.linalg.norm(covariance_of(moved, shape, t=10) - truth) < 0.5 * raw
+        noise = np.square(moved - points).sum(axis=1).mean() / 10
+        assert noise_variance(moved, shape, t=10) == pytest.approx(noise, rel=0.4)

@@ -78,17 +78,14 @@ def test_cross_training_moves_one_half_by_the_cells_of_the_other(rng: np.random.
 def test_the_ball_of_the_posterior_mean_holds_the_parent_when_grown_tenfold_in_high_dimension(
     rng: np.random.Generator,
 ) -> None:
-    """Lemma 5: α + 1 < 10 is enough. Seen by 997 of 1,000: 10.2 (d = 10), 7.2, 6.0, 5.7 (d = 50, 200, 1000).
+    """Lemma 5: α + 1 < 10 is enough in high dimension; `enlargement` has the exact figures, apart from this sampler.
 
-    The seed is fixed, so this cannot alarm by chance. At d = 10 ten is not always enough: the lemma is about large d.
+    At d = 10 the share of 20,000 rows that need more than ten is 0.0033, with a deviation of 0.0004: 6 deviations.
     """
-    assert measure_factors(10, trials=20_000, rng=rng).max() > 10
-    for d, figure in ((10, 10.2), (50, 7.2), (200, 6.0), (1000, 5.7)):
-        seen = float(
-            np.quantile(np.concatenate([measure_factors(d, trials=200, rng=rng) for _ in range(2000 // d + 2)]), 0.997)
-        )
-        assert seen == pytest.approx(figure, rel=0.08)
-        assert d == 10 or seen < 10
+    assert (measure_factors(10, trials=20_000, rng=rng) > 10).mean() == pytest.approx(0.0033, abs=0.0025)
+    for d, most in ((50, 8.5), (200, 6.8), (1000, 6.0)):
+        seen = np.concatenate([measure_factors(d, trials=200, rng=rng) for _ in range(400 // d + 1)])
+        assert seen.max() < most  # the chance of more is below 1e-6 for each row (enlargement_chance)
 
 
 @pytest.mark.row(91)

@@ -9,7 +9,16 @@ from scipy import stats
 from hubbub.crowd.experiments import uniform
 from hubbub.crowd.isolation import Rate, isolates_point
 from hubbub.crowd.neighbors import Floats, NeighborIndex
-from hubbub.crowd.theory import chi_tail, lost_share, masses, random_error, secure, uniform_chance, volume_in_cell
+from hubbub.crowd.theory import (
+    center_chance,
+    chi_tail,
+    lost_share,
+    masses,
+    random_error,
+    secure,
+    uniform_chance,
+    volume_in_cell,
+)
 from hubbub.errors import CrowdError
 
 
@@ -31,6 +40,26 @@ def test_the_chance_in_an_even_crowd_is_what_is_seen(rng: np.random.Generator, d
     assert uniform_chance(c=1, t=t, d=d) == 1
     if d == 2:
         assert abs(hits.mean() - uniform_chance(c=c, t=t + 1, d=d)) > 0.02
+
+
+@pytest.mark.row(80)
+@pytest.mark.parametrize(("d", "figure"), [(2, 0.6536), (5, 0.0371), (10, 0.00049)])
+def test_the_chance_of_a_first_center_is_what_is_seen(rng: np.random.Generator, d: int, figure: float) -> None:
+    """4,000 databases of 1,000 points, all distances: within 6 deviations, so a false alarm is below 1e-8.
+
+    With t − 1 in place of t − 2 in the tail, the planted error, the chance at d = 2 is .692.
+    """
+    chance = center_chance(n=1000, d=d, c=3, t=10)
+    assert chance == pytest.approx(figure, abs=figure / 100)
+    hits = 0
+    for _ in range(40):
+        squares = np.square(rng.random((100, 1000, d)) - 0.25).sum(axis=2)
+        squares.partition((0, 9), axis=1)
+        hits += int((9 * squares[:, 0] < squares[:, 9]).sum())
+    assert abs(hits / 4000 - chance) < 6 * math.sqrt(chance * (1 - chance) / 4000) + 1e-4
+    assert center_chance(n=1000, d=d, c=1, t=10) == 1
+    if d == 2:
+        assert abs(hits / 4000 - center_chance(n=1000, d=d, c=3, t=11)) > 0.02
 
 
 @pytest.mark.row(81)

@@ -17,6 +17,7 @@ from hubbub.core import numbers
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.bit_flips import BitFlips
+from hubbub.mechanisms.euclidean import EuclideanNoise
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.grid import FixedPointNoise
@@ -28,7 +29,9 @@ from hubbub.mechanisms.metric import Metric, Space
 from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.mechanisms.propose_test_release import ProposeTestRelease
 from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.mechanisms.smooth import LocalValue, SmoothNoise
 from hubbub.mechanisms.sparse_vector import SparseVector
 from hubbub.mechanisms.top_k import TopK
 from hubbub.mechanisms.weighted_selection import WeightedSelection
@@ -368,6 +371,20 @@ def sparse(hits: int, *, monotone: bool) -> Case:
     )
 
 
+def local_apart(value: Any, outcome: Any) -> Fraction:
+    return Fraction(0 if outcome is None else abs(outcome - value.value))
+
+
+#: Noise that widens as much as it may, and a value that moves as far as it may.
+SMOOTH = always(
+    (LocalValue(0, (1,) * 9), LocalValue(0, (0, *[1] * 8))), (LocalValue(0, (1,) * 9), LocalValue(1, (1,) * 9))
+)
+#: Values far apart where the test should fail; and a test and an answer that move as far as they may.
+PROPOSED = always(
+    (LocalValue(-50, (2,) * 9), LocalValue(50, (2,) * 9)),
+    (LocalValue(0, (0, *[2] * 8)), LocalValue(1, (0, 0, *[2] * 7))),
+)
+
 CASES = [
     Case(
         "laplace",
@@ -392,6 +409,20 @@ CASES = [
         to_sample=array,
         to_outcome=listed,
         parameters=(Fraction(2), Fraction(3)),
+    ),
+    Case(
+        "euclidean noise",
+        EuclideanNoise,
+        lambda e: EuclideanNoise.from_epsilon(dimensions=2, sensitivity=1, epsilon=e),
+        always(((0, 0), (1, 0)), ((0, 1), (0, 0))),
+        (0, 0),
+        lambda value, outcome: apart(value[0], outcome[0]),
+        clamped(-12, 12),
+        to_sample=array,
+        to_outcome=listed,
+        parameters=(Fraction(5), Fraction(6)),
+        counts=("dimensions", "sensitivity"),
+        rationals=("rate",),
     ),
     Case(
         "gaussian",
@@ -485,6 +516,29 @@ CASES = [
     ),
     metric("metric, cycle", cycle(7), 2, always((0, 2), (3, 4))),
     metric("metric, star", star(400), 1, always((0, 1), (1, 5))),
+    Case(
+        "smooth",
+        SmoothNoise,
+        lambda e: SmoothNoise.from_epsilon(low=-20, high=640, sensitivity=1, epsilon=e),
+        SMOOTH,
+        LocalValue(3, (0, 1, 1)),
+        local_apart,
+        parameters=(Fraction(1), Fraction(3)),
+        counts=("sensitivity", "power"),
+        rationals=("slide", "dilation"),
+    ),
+    Case(
+        "propose, test, release",
+        ProposeTestRelease,
+        lambda e: ProposeTestRelease.from_epsilon(bound=1, epsilon=e, delta="0.001"),
+        PROPOSED,
+        LocalValue(3, (0,) * 9),
+        local_apart,
+        clamped(-80, 80),
+        parameters=(Fraction(1), Fraction(2)),
+        counts=("bound", "margin"),
+        rationals=("test_scale", "answer_scale"),
+    ),
     sparse(1, monotone=False),
     sparse(2, monotone=False),
     sparse(1, monotone=True),

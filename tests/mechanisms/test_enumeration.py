@@ -162,36 +162,6 @@ def test_statistical_difference_is_no_loss_that_anything_takes() -> None:
             satisfies(claimed, YES, NO)
 
 
-@pytest.mark.row(39)
-@pytest.mark.parametrize("shift", [0, 3, 50])
-def test_noise_on_one_side_only_has_infinite_loss(shift: int) -> None:
-    """A count never below the truth, but for a shift: the least answer of one is impossible for the next."""
-
-    def distribution(count: int) -> FiniteDistribution[int]:
-        cut = 60
-        mass = {count + k - shift: Fraction(1, 2 ** (k + 1)) for k in range(cut)}
-        return exact_distribution({**mass, count + cut - shift: Fraction(1, 2**cut)})
-
-    assert worst_ratio(distribution(100), distribution(101)) == (math.inf, math.inf)
-    assert delta_at(distribution(100), distribution(101), Fraction(100))[0] == Fraction(1, 2)
-
-
-@pytest.mark.row(70)
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_releasing_a_subsample_has_infinite_loss(size: int) -> None:
-    """However rarely a row is drawn: where it is drawn, its owner was in the data."""
-    people = tuple(range(10))
-
-    def distribution(rows: tuple[int, ...]) -> FiniteDistribution[tuple[int, ...]]:
-        samples = list(combinations(rows, size))
-        return exact_distribution(dict.fromkeys(samples, Fraction(1, len(samples))))
-
-    replaced = (*people[:-1], 99)
-    assert worst_ratio(distribution(people), distribution(replaced)) == (math.inf, math.inf)
-    assert worst_ratio(distribution(people), distribution(people[:-1])) == (math.inf, math.inf)
-    assert total_variation(distribution(people), distribution(replaced)) == (Fraction(size, 10), Fraction(size, 10))
-
-
 def test_worst_pair_is_found_among_neighbors() -> None:
     mechanism = Laplace.from_epsilon(sensitivity=3, epsilon=3)
     pairs = [(0, 1), (0, 3), (2, 0)]

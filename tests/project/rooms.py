@@ -69,6 +69,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "config",
             "analyses",
             "curator",
+            "crowd",
             "attacks",
         }
     ),

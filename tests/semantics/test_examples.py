@@ -9,7 +9,8 @@ import pytest
 from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.noise.source import ReplaySource
 from hubbub.semantics.bounds import beliefs
-from hubbub.semantics.examples import TITLES, Heights, TraitStudy, dalenius, height, smoking, tell_story
+from hubbub.semantics.examples import SCREENS, Heights, TraitStudy, dalenius, height, smoking
+from hubbub.semantics.screens.figures import Bars
 
 
 def numbers(text: str) -> list[float]:
@@ -46,7 +47,7 @@ def test_the_smoking_study_teaches_the_same_without_alice() -> None:
     for answer in (0, 4, 12):
         moved = abs(few.after(answer, used=True)[1] - few.after(answer, used=False)[0])
         assert moved <= few.game.difference(answer, 0)[1] <= beliefs(epsilon=Fraction(1, 2))
-    told = smoking().lines
+    told = smoking().sentences
     assert numbers(told[0]) == [60, 0.5, 30, 10, 20.0]
     assert numbers(told[1]) == [18, round(100 * bayes(study, 18, used=True), 1)]
     assert numbers(told[2]) == [round(100 * bayes(study, 18, used=False), 1)]
@@ -59,9 +60,9 @@ def test_no_useful_answer_meets_the_goal_of_dalenius() -> None:
     """99 % becomes .1 % though one row could have moved it by 24.5 points at most: prior to posterior is no measure."""
     study = TraitStudy(60, Fraction(1, 2), Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
     used, unused = bayes(study, 0, used=True), bayes(study, 0, used=False)
-    told = dalenius().lines
+    told = dalenius().sentences
     assert numbers(told[0]) == [1977, 99, round(100 * float(study.before), 1)]
-    assert numbers(told[1])[-1] == round(100 * used, 1)
+    assert numbers(told[1])[-1] == float(f"{100 * used:.2g}")
     assert numbers(told[2]) == [round(100 * unused, 1)]
     assert float(study.before) - used > math.tanh(0.25) > abs(used - unused)
 
@@ -82,7 +83,7 @@ def test_the_height_is_fixed_by_the_mean_with_any_row_or_without() -> None:
         one, other = (found.mean(ReplaySource(words[start:]), left_out=row) for row in (None, 999))
         assert one - other == truth - blanked
         assert one != truth
-    story = height(ReplaySource(words)).lines
+    story = height(ReplaySource(words)).sentences
     taller, low, high = numbers(story[0])
     assert (taller, low, high) == (50, 1200, 2200)
     people, epsilon, estimate, level, half = numbers(story[1])
@@ -104,9 +105,21 @@ def test_a_row_of_the_heights_costs_its_epsilon() -> None:
     assert Fraction(1, 2) - Fraction(1, 10**20) <= low <= high <= Fraction(1, 2) + Fraction(1, 10**20)
 
 
-def test_every_story_is_told() -> None:
-    stories = [tell_story(name) for name in TITLES]
-    assert [story.title for story in stories] == list(TITLES.values())
-    assert [story.lines for story in stories[:2]] == [smoking().lines, dalenius().lines]
-    assert "mm" in stories[2].lines[0]
-    assert [len(story.lines) for story in stories] == [4, 4, 4]
+def test_the_figure_shows_the_beliefs_of_the_sentences() -> None:
+    """Alice's 20 % become 29.7 %; at 10 % ill they fall instead, by Bayes in floating point."""
+    for rate, answer in ((30, 18), (10, 6)):
+        study = TraitStudy(60, Fraction(1, 2), Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
+        figure = smoking(rate=rate).figure
+        assert isinstance(figure, Bars)
+        ((_, heights),) = figure.series
+        wanted = [0.2, bayes(study, answer, used=True), bayes(study, answer, used=False)]
+        assert heights == pytest.approx(wanted, abs=1e-9)
+
+
+def test_every_example_is_a_screen() -> None:
+    readings = {screen.name: screen.read({}) for screen in SCREENS}
+    assert list(readings) == ["smoking", "dalenius", "height"]
+    assert readings["smoking"] == smoking()
+    assert "hubbub explain pad" in readings["dalenius"].sentences[-1]
+    assert "mm" in readings["height"].sentences[0]
+    assert [len(reading.sentences) for reading in readings.values()] == [4, 4, 4]

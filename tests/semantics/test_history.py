@@ -78,9 +78,10 @@ def test_what_was_asked_is_summed_by_analyst_group_and_everybody(folder: Path) -
 
 def test_every_sentence_about_what_was_asked_says_its_formula(folder: Path) -> None:
     found = read(folder, group="interns")
-    _, cost, guesses, listed, cap = found.sentences
+    _, cost, guesses, odds, listed, cap = found.sentences
     assert cost == "However the queries were chosen, their total privacy cost is ε = 1.25."
     e = mpmath.exp(1.25)
+    assert 0 <= figures(odds)[0] - e < 0.01
     _, right, _ = figures(guesses)
     assert 0 <= right - 100 * e / (e + 1) < 1
     # as a list: three noisy counts, each a bit in randomized response; the eight outcomes enumerated
@@ -89,7 +90,7 @@ def test_every_sentence_about_what_was_asked_says_its_formula(folder: Path) -> N
         p = float(1 / (1 + mpmath.exp(-epsilon)))
         distributions = [(a * x, b * y) for a, b in distributions for x, y in ((p, 1 - p), (1 - p, p))]
     best = 50 * sum(max(pair) for pair in distributions)
-    shown, of, level, power = figures(listed)
+    shown, of, level, power, bits = figures(listed)
     assert (of, level) == (100, 5)
     assert -0.05 <= shown - best < 0.2
     left, most = 0.05, 0.0
@@ -98,6 +99,8 @@ def test_every_sentence_about_what_was_asked_says_its_formula(folder: Path) -> N
         most, left = most + share * a, left - share * b
     assert -0.05 <= power - 100 * most < 0.2
     assert "at most about" in listed  # loss distributions are floating point
+    told = sum(a * mpmath.log(2 * a / (a + b), 2) + b * mpmath.log(2 * b / (a + b), 2) for a, b in distributions) / 2
+    assert -0.001 <= bits - told < 0.01
     assert cap == "However further queries are chosen, their total stays within the cap: ε = 3 and δ = 1e-06."
 
 
@@ -107,8 +110,8 @@ def test_without_loss_distributions_the_curves_are_told(folder: Path, monkeypatc
     curve = found.tradeoff()
     assert curve.certain
     assert curve == tradeoff.composed(found.total)
-    assert "at most about" not in found.sentences[3]
-    (shown, *_) = figures(found.sentences[3])
+    assert "at most about" not in found.sentences[4]
+    (shown, *_) = figures(found.sentences[4])
     assert 0 <= shown - 100 * float(curve.guess()) < 0.1 + 1e-9
 
 
@@ -138,6 +141,26 @@ def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
     assert plain.epsilon == 1
     assert plain.delta == keys.total.delta > 0
     assert " and δ = " in keys.sentences[1]
+    # groups: by more than e^ε only if a group that one person has alone is shown, which has the probability δ
+    (said,) = [text for text in keys.sentences if text.startswith("In such a list")]
+    factor, chance = figures(said)
+    assert factor == 2.72
+    assert 0 <= chance - float(keys.total.delta) <= 0.01 * float(keys.total.delta)
+
+
+@pytest.mark.row(114)
+def test_gaussian_charges_state_how_often_odds_rise_by_more() -> None:
+    """One count with Gaussian noise of σ = 4 under a cap of (2, 1e-6): the tail of the noise itself, not δ."""
+    noisy = replace(made(Counter({facts_text(GaussianEvent(1, Fraction(16))): 1})), cap_delta=Fraction("1e-6"))
+    plain = noisy.plain()
+    assert plain is not None
+    (said,) = [text for text in noisy.sentences if text.startswith("In such a list")]
+    factor, chance = figures(said)
+    assert -1e-9 <= factor - math.exp(plain.epsilon) < 0.01 * factor
+    weights = {z: math.exp(-z * z / 32) for z in range(-100, 101)}
+    beyond = sum(w for z, w in weights.items() if (2 * z + 1) / 32 > plain.epsilon) / sum(weights.values())
+    assert 0 <= chance - beyond <= 0.01 * beyond
+    assert "except with probability" in plain.odds
 
 
 def test_the_total_is_the_one_that_the_budget_shows(folder: Path) -> None:

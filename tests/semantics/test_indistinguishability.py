@@ -12,7 +12,7 @@ from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.reals import exp
 from hubbub.mechanisms.enumeration import delta_at, total_variation
 from hubbub.semantics import bounds
-from hubbub.semantics.indistinguishability import far_apart, far_apart_given, given, joined
+from hubbub.semantics.indistinguishability import far_apart, far_apart_given, given, hints, joined, three_answers
 
 RandomDistribution = Callable[[Random, int], FiniteDistribution[int]]
 EPSILONS = (Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2))
@@ -138,11 +138,54 @@ def test_conditional_distributions_stay_close_on_random_joints(random_distributi
     assert given(pair, 0).mass.keys() == first.keys()
 
 
+@pytest.mark.row(18)
+def test_the_printed_conditioning_lemma_fails_at_one() -> None:
+    """ε = 1, δ = .001, d = .0999: a bad answer of probability .0244, where 2δ/d + the point-wise mass says .0219."""
+    epsilon, delta, kept = Fraction(1), Fraction(1, 1000), Fraction(999, 10**4)
+    share = kept + Fraction(1, 10**5)  # just more than d
+    hidden = delta / share
+    real = exp(epsilon)[0] * hidden * (1 - share)
+    pair = exact_distribution({("x", "bad"): real, ("x", "rest"): 1 - real})
+    other = exact_distribution(
+        {("x", "bad"): hidden * (1 - share), ("y", "bad"): hidden * share, ("x", "rest"): 1 - hidden}
+    )
+    assert delta_at(pair, other, epsilon)[1] <= delta + TINY
+    found = far_apart_given(pair, other, epsilon=3 * epsilon, delta=kept)
+    assert round(float(found), 4) == 0.0245
+    printed = 2 * delta / kept + bounds.pointwise(epsilon=epsilon, delta=delta)[1]
+    assert found > printed > 2 * delta / kept + 2 * delta / exp(epsilon)[0]
+    assert found <= bounds.conditioned(epsilon=epsilon, delta=delta, kept=kept)[1]
+
+
 def _mixed(p: FiniteDistribution[int], q: FiniteDistribution[int], share: Fraction) -> FiniteDistribution[int]:
     return exact_distribution({t: share * p.mass[t][0] + (1 - share) * q.mass[t][0] for t in p.mass})
 
 
 def test_the_conditioning_bound_is_its_formula() -> None:
     found = bounds.conditioned(epsilon=Fraction(1, 10), delta=Fraction(1, 10**8), kept=Fraction(1, 10**4))[1]
-    formula = 2e-8 / 1e-4 + 1e-8 * (1 + mpmath.exp(-0.2)) / (1 - mpmath.exp(-0.1))
+    formula = (1 + mpmath.exp(0.1)) * 1e-4 + 1e-8 + 1e-8 * (1 + mpmath.exp(-0.2)) / (1 - mpmath.exp(-0.1))
     assert float(found) == pytest.approx(float(formula), rel=1e-9)
+
+
+@pytest.mark.row(16)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_three_answers_are_those_that_attain_the_bound(epsilon: Fraction) -> None:
+    """Their least δ is the one asked for, and their mass outside e^{±2ε} is δ(1 + e^{−2ε})/(1 − e^{−ε})."""
+    p, q = three_answers(epsilon, Fraction(1, 1000))
+    assert float(delta_at(p, q, epsilon)[1]) == pytest.approx(1e-3, rel=1e-6)
+    assert delta_at(p, q, epsilon)[1] <= Fraction(1, 1000)
+    wanted = 1e-3 * (1 + math.exp(-2 * epsilon)) / (1 - math.exp(-epsilon))
+    assert float(far_apart(p, q, 2 * epsilon)[0]) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.row(18)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kept", [Fraction(1, 1000), Fraction(1, 4)])
+def test_rare_hints_need_an_exception_of_delta_over_d(epsilon: Fraction, kept: Fraction) -> None:
+    """(ε, δ)-indistinguishable together; given a hint, not (3ε, d); the hints have 2δ/(1 − (1 − 2d)e^{−2ε})."""
+    pair, other = hints(epsilon, Fraction(1, 10**4), kept)
+    assert delta_at(pair, other, epsilon)[1] <= Fraction(1, 10**4) + TINY
+    rare = 2e-4 / (1 - (1 - 2 * float(kept)) * math.exp(-2 * epsilon))
+    broken = far_apart_given(pair, other, epsilon=3 * epsilon, delta=kept)
+    assert float(broken) == pytest.approx(rare, rel=1e-5)
+    assert broken <= bounds.conditioned(epsilon=epsilon, delta=Fraction(1, 10**4), kept=kept)[1]

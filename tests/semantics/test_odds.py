@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hubbub.core.odds import factor, times
 from hubbub.errors import ParameterError
 from hubbub.semantics import odds
 from hubbub.semantics.odds import Meaning, meaning
@@ -102,11 +103,10 @@ def test_a_million_people_at_a_tenth() -> None:
 
 
 @pytest.mark.row(13)
-def test_the_bound_on_beliefs_is_called_vacuous_where_it_is() -> None:
+def test_a_delta_that_is_too_large_is_warned_of() -> None:
     few = Fraction(1, 10**30)
-    for epsilon, vacuous in ((Fraction("0.23"), False), (Fraction("0.232"), True)):
-        said = odds.warnings(epsilon=epsilon, delta=few, people=100)
-        assert any("vacuous" in text for text in said) is vacuous
+    for epsilon in (Fraction("0.23"), Fraction("0.232"), Fraction(1)):  # a bound on beliefs is shown there
+        assert not any("vacuous" in text for text in odds.warnings(epsilon=epsilon, delta=few, people=100))
     at = Fraction("0.1") ** 2 / 1000
     assert odds.semantic(epsilon=Fraction("0.1"), delta=at, people=1000) is None
     assert odds.semantic(epsilon=Fraction("0.1"), delta=at - few, people=1000) is not None
@@ -118,7 +118,7 @@ def test_the_bound_on_beliefs_is_called_vacuous_where_it_is() -> None:
 
 @pytest.mark.row(4)
 def test_the_usual_epsilons_as_factors() -> None:
-    assert [odds.times(odds.factor(epsilon)) for epsilon in odds.PRESETS] == ["1.02", "1.11", "2", "3"]
+    assert [times(factor(epsilon)) for epsilon in odds.PRESETS] == ["1.02", "1.11", "2", "3"]
 
 
 @given(epsilons, deltas, st.integers(1, 6))
@@ -142,7 +142,7 @@ def test_a_percentage_is_rounded_up(probability: Fraction) -> None:
 
 @given(st.fractions(Fraction(1), Fraction(10**6), max_denominator=10**6))
 def test_a_factor_is_rounded_up(number: Fraction) -> None:
-    (read,) = shown(odds.times(number))
+    (read,) = shown(times(number))
     assert number <= read <= number * Fraction(102, 100)
 
 
@@ -162,33 +162,66 @@ def test_every_sentence_says_its_formula(epsilon: Fraction, delta: Fraction, pri
             assert -Fraction(1, 10**25) <= above < step, text
 
     tenth = Fraction(1, 10)
+    # with δ, odds are bounded at 1.1 ε, except with probability δ/(1 − e^(−ε/10))
+    wide, exceeded = (e ** (mpmath.mpf(11) / 10), d / (1 - e ** (-mpmath.mpf(1) / 10))) if delta else (e, 0)
     belief = found.belief.partition(", whatever else")[0]
-    at_least(belief, 100 * p * e / (p * e + 1 - p), tenth)
-    assert ("except with probability 1e-07." in found.belief) is bool(delta)
+    at_least(belief, 100 * p * wide / (p * wide + 1 - p), tenth)
     percent = "50%" if prior == Fraction(1, 2) else "1%"
     assert found.belief.startswith(f"Someone who starts out {percent} sure of a fact")
-    at_least(found.odds.partition(", except with")[0], e, max(Fraction(1), true(e) / 100))
+    at_least(found.odds.partition(", except with")[0], wide, max(Fraction(1), true(wide) / 100))
     at_least(found.guesses.partition(" are right")[0], 100 * (e + d) / (e + 1), Fraction(1))
     at_least(found.test, 100 * min(1, e / 20 + d, 1 - (mpmath.mpf(19) / 20 - d) / e), tenth)
-    assert ("except with probability" in found.odds) is ("except with probability" in found.rare) is bool(delta)
     assert found.rare.startswith("Someone who starts out 1% sure can end up at most ")
     rare = mpmath.mpf(1) / 100
-    at_least(found.rare.partition(", except with")[0], 100 * rare * e / (rare * e + 1 - rare), tenth)
+    at_least(found.rare.partition(", except with")[0], 100 * rare * wide / (rare * wide + 1 - rare), tenth)
+    for sentence in (found.belief, found.rare, found.odds):
+        said = bool(delta) and "more than 1,000,000" not in sentence
+        assert ("except with probability" in sentence) is said
+        if said:
+            at_least(sentence.partition(", except with")[2], exceeded, true(exceeded) / 100)
+    at_least(found.consequence.partition(" times")[0], e, max(Fraction(1), true(e) / 100))
+    assert (", plus 1e-07." in found.consequence) is (bool(delta) and e <= 10**6)
     together = d * (e**4 - 1) / (e - 1)
     assert ("no guarantee" in found.family) is (together >= 1)
+    expected = (found.belief, found.rare, found.odds, found.guesses, found.test, found.consequence, found.family)
+    assert found.sentences == expected
     if together >= 1:
         assert found.family == "A group of 4 people has no guarantee: its δ reaches 1."
         return
-    if delta:
+    wide, exceeded = (e ** (mpmath.mpf(44) / 10), together / (1 - e ** (-mpmath.mpf(4) / 10))) if delta else (e**4, 0)
+    if exceeded >= 1:
+        assert "the odds can rise by any factor" in found.family
+        return
+    if delta and "more than 1,000,000" not in found.family:
         at_least(
             found.family.partition(", except with")[2].partition(", as if")[0],
-            together,
-            max(Fraction(1, 10**9), true(together) / 100),
+            exceeded,
+            max(Fraction(1, 10**9), true(exceeded) / 100),
         )
-    at_least(re.split(", except with|, as if", found.family)[0], e**4, max(Fraction(1), true(e**4) / 100))
+    at_least(re.split(", except with|, as if", found.family)[0], wide, max(Fraction(1), true(wide) / 100))
     assert found.family.endswith(f"as if ε were {float(4 * epsilon):g}.")
-    assert found.sentences == (found.belief, found.rare, found.odds, found.guesses, found.test, found.family)
     assert found.family_of(2).endswith(f"as if ε were {float(2 * epsilon):g}.")
+
+
+@pytest.mark.row(108)
+@pytest.mark.parametrize("delta", [NONE, Fraction(1, 50)])
+def test_no_consequence_becomes_likelier_than_stated(delta: Fraction) -> None:
+    """Whatever an insurer does with the answer: all 2⁴ sets of answers at which a premium rises, with and without me.
+
+    The mechanism is the worst one, so some set attains e^ε·p + δ: a smaller factor or δ would fail.
+    """
+    epsilon = Fraction(1)
+    attained = False
+    pairs = trade_off(1.0, float(delta))
+    for chosen in range(2 ** len(pairs)):
+        with_row = sum(p for place, (p, _) in enumerate(pairs) if chosen >> place & 1)
+        without = sum(q for place, (_, q) in enumerate(pairs) if chosen >> place & 1)
+        assert with_row <= math.e * without + float(delta) + 1e-12
+        attained |= chosen > 0 and with_row >= math.e * without + float(delta) - 1e-12 and with_row > float(delta)
+    assert attained
+    said = meaning(epsilon=epsilon, delta=delta).consequence
+    figures = [Fraction(272, 100)] + ([delta] if delta else [])
+    assert shown(said) == figures
 
 
 def test_the_form_is_rounded_outwards() -> None:
@@ -232,3 +265,19 @@ def test_a_guarantee_is_called_vacuous_where_guesses_are_right(epsilon: str, del
     assert ((e + d) / (e + 1) > 0.999) is vacuous
     said = odds.warnings(epsilon=Fraction(epsilon), delta=Fraction(delta))
     assert any(text.startswith("This guarantee is vacuous") and "999 of 1,000" in text for text in said) is vacuous
+
+
+@pytest.mark.row(6)
+@pytest.mark.parametrize("delta", [NONE, Fraction(1, 10**9)])
+def test_a_tiny_epsilon_is_said_to_tell_nothing(delta: Fraction) -> None:
+    """All n people together move a guess by at most tanh(nε/2), with δ by the group's bound; said up to a tenth."""
+    for epsilon, people, nothing in (("0.0001", 1000, True), ("0.0001", 2100, False), ("0.001", 190, True)):
+        said = [
+            text for text in odds.warnings(epsilon=Fraction(epsilon), delta=delta, people=people) if "nothing" in text
+        ]
+        assert bool(said) is nothing
+        if said:
+            e, g = e_to(Fraction(epsilon)), e_to(people * Fraction(epsilon))
+            failing = mpmath.mpf(delta.numerator) / delta.denominator * (g - 1) / (e - 1)
+            influence = (g - 1 + 2 * failing) / (g + 1)
+            assert 0 <= float(shown(said[0])[1]) - (50 + 50 * influence) < 0.1

@@ -164,3 +164,13 @@ def test_what_is_no_level_or_no_promise_is_refused() -> None:
         tradeoff.approximate(epsilon=Fraction(1), delta=Fraction(0)).power(Fraction(2))
     with pytest.raises(ParameterError, match="HB103"):
         TradeOff(())
+
+
+@pytest.mark.row(114)
+def test_a_profile_bounds_how_often_odds_rise() -> None:
+    """Gaussian noise of σ = 3: the bound from its profile is above Φ(1/2σ − εσ) and at most three times it."""
+    curve = tradeoff.gaussian_noise(sensitivity_squared=1, variance=Fraction(9))
+    for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
+        exact = NormalDist().cdf(1 / 6 - 3 * float(epsilon))
+        assert exact <= float(curve.exceedance(epsilon)) <= 3 * exact
+    assert curve.exceedance(Fraction(0)) == 1  # no pair lies below

@@ -222,12 +222,12 @@ def test_everybody_has_one_at_a_time_and_the_line_is_short(labs: Callable[..., L
 def test_only_the_last_few_studies_are_kept(labs: Callable[..., Lab]) -> None:
     opened = labs(telling("1"))
     runs = [ended(opened.begin("x", WANTED)) for _ in range(7)]
-    assert opened.latest("x") == tuple(reversed(runs[2:]))
-    assert opened.latest("y") == ()
+    assert opened.latest("x", StudyRun) == tuple(reversed(runs[2:]))
+    assert opened.latest("y", StudyRun) == ()
     with pytest.raises(HubbubError, match="HB164"):
-        opened.find("x", runs[0].id)
+        opened.find("x", runs[0].id, StudyRun)
     with pytest.raises(HubbubError, match="HB164"):
-        opened.find("y", runs[-1].id)
+        opened.find("y", runs[-1].id, StudyRun)
 
 
 def test_a_lab_that_closes_leaves_no_child(labs: Callable[..., Lab]) -> None:
@@ -309,10 +309,10 @@ def test_what_is_shown_of_a_study_does_not_change_while_it_is_shown(labs: Callab
     """A study that ended between two looks of its page was neither under way nor done, and the page was empty."""
     opened = labs(SLEEPING)
     run = opened.begin("analyst ana", WANTED)
-    seen = opened.snapshot("analyst ana", run.id)
+    seen = opened.snapshot("analyst ana", run.id, StudyRun)
     opened.cancel(run)
     assert seen.state in ("queued", "running")
-    assert opened.snapshot("analyst ana", run.id).state == "cancelled"
+    assert opened.snapshot("analyst ana", run.id, StudyRun).state == "cancelled"
 
 
 def test_reports_are_taken_away_as_files(visitor: Visitor, app: Any) -> None:
@@ -381,7 +381,7 @@ def test_hostile_files_are_refused_at_the_door(
     answer = send(client, content, attack=TAKING, table="upload")
     assert answer.status_code == status
     assert code in answer.text
-    assert app.service.lab.latest("analyst ana") == ()
+    assert app.service.lab.latest("analyst ana", StudyRun) == ()
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,9 @@ PAGES = (
     "/explain",
     "/explain/report",
     "/explain/lab",
+    "/explain/crowd",
+    "/explain/game",
+    "/explain/beliefs",
     "/sign-in",
     "/nowhere",
 )
@@ -75,6 +78,9 @@ def test_pages_are_for_their_roles(visitor: Visitor) -> None:
         "/explain": (200, 200, 200),
         "/explain/report": (200, 200, 403),
         "/explain/lab": (200, 200, 200),
+        "/explain/crowd": (200, 200, 200),
+        "/explain/game": (200, 200, 200),
+        "/explain/nothing": (404, 404, 404),
         "/nowhere": (404, 404, 404),
     }
     clients = [visitor(who) for who in ("owner", "auditor", "ana")]
@@ -89,6 +95,8 @@ FORMS = (
     "/ask/estimate",
     "/ask/spend",
     "/ask/refine",
+    "/releases/1/publish",
+    "/releases/1/withdraw",
     "/curate/requests/1",
     "/curate/analysts",
     "/curate/analysts/remove",
@@ -100,6 +108,8 @@ FORMS = (
     "/explain/verify",
     "/explain/lab",
     f"/explain/lab/{'0' * 32}/cancel",
+    "/explain/crowd",
+    f"/explain/crowd/{'0' * 32}/cancel",
 )
 
 

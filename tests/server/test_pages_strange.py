@@ -8,7 +8,7 @@ import pytest
 from tests.fixtures.page_visits import COUNT, Visitor, spend, token
 
 from hubbub.answers.release import Output, Release
-from hubbub.server.pages.releases import _without_formulas
+from hubbub.server.pages.releases import without_formulas
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "'; DROP TABLE health; --", "{{ 7 * 7 }}", "\u202e\x00"])
@@ -129,14 +129,14 @@ def test_what_is_no_form_is_refused(visitor: Visitor, kind: str) -> None:
 
 def test_formulas_in_a_spreadsheet_are_text() -> None:
     outputs = (Output("k", "text", ["=cmd()", "fine", "-1"]), Output("n", "integer", [-1, 2, 3], [-2.0] * 3, [4.0] * 3))
-    found = _without_formulas(Release(outputs, [None] * 3, Fraction(1), Fraction(0), {}))
+    found = without_formulas(Release(outputs, [None] * 3, Fraction(1), Fraction(0), {}))
     assert found.outputs[0].values == ["'=cmd()", "fine", "'-1"]
     assert found.outputs[1] == outputs[1]
 
 
 def test_names_in_a_spreadsheet_are_text_too() -> None:
     outputs = (Output("=HYPERLINK(1)", "integer", [1], [0.0], [2.0]),)
-    found = _without_formulas(Release(outputs, [None], Fraction(1), Fraction(0), {})).to_csv()
+    found = without_formulas(Release(outputs, [None], Fraction(1), Fraction(0), {})).to_csv()
     assert found.splitlines()[0] == "'=HYPERLINK(1),'=HYPERLINK(1)_low,'=HYPERLINK(1)_high"
 
 

@@ -12,10 +12,11 @@ from hubbub.accounting.calls import Remark, RemarkCall
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
 from hubbub.server.administration_service import AdministrationService
-from hubbub.server.api import administration, attacks, queries, streams
-from hubbub.server.attack_service import AttackService
+from hubbub.server.api import administration, attacks, publications, queries, streams
+from hubbub.server.attack_service import AttackService, CrowdService
 from hubbub.server.audit_service import AuditService
 from hubbub.server.catalog_service import CatalogService
+from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_service import QueryService
 from hubbub.server.roles import allowed, roles_of
 from hubbub.server.stream_service import StreamService
@@ -70,11 +71,19 @@ MATRIX: dict[str, set[str]] = {
     "streams.answer": {"analyst"},
     "streams.feed": {"owner", "feeder"},
     "streams.end": {"owner", "analyst"},
+    "publications.publish": {"owner"},
+    "publications.withdraw": {"owner"},
+    "publications.actions": {"owner", "auditor"},
     "attacks.catalog": {"owner", "analyst", "auditor"},
     "attacks.begin": {"owner", "analyst", "auditor"},
     "attacks.runs": {"owner", "analyst", "auditor"},
     "attacks.run": {"owner", "analyst", "auditor"},
     "attacks.cancel": {"owner", "analyst", "auditor"},
+    "crowd.catalog": {"owner", "analyst", "auditor"},
+    "crowd.begin": {"owner", "analyst", "auditor"},
+    "crowd.runs": {"owner", "analyst", "auditor"},
+    "crowd.run": {"owner", "analyst", "auditor"},
+    "crowd.cancel": {"owner", "analyst", "auditor"},
 }
 PARTS: dict[str, type] = {
     "catalog": CatalogService,
@@ -83,6 +92,8 @@ PARTS: dict[str, type] = {
     "audit": AuditService,
     "streams": StreamService,
     "attacks": AttackService,
+    "crowd": CrowdService,
+    "publications": PublicationService,
 }
 
 
@@ -186,6 +197,17 @@ def a_run(world: Any) -> tuple[str, Any, dict[str, str]]:
     return f"{path}/{made.json()['id']}", None, {}
 
 
+def a_publication(world: Any) -> tuple[str, Any, dict[str, str]]:
+    number = world.ask(epsilon="0.001").json()["receipt"]["ledger"][0]["sequence"]
+    return "/publications", {"release": number, "title": "Visits"}, {}
+
+
+def a_public_page(world: Any) -> tuple[str, Any, dict[str, str]]:
+    path, body, _ = a_publication(world)
+    done = world.client("owner").post(f"/api/v1{path}", json=body)
+    return f"{path}/{done.json()['page']}", None, {}
+
+
 CELLS: dict[str, Cell] = {
     "me": Cell("catalog.me", "GET", "/me", plain("/me")),
     "datasets": Cell("catalog.datasets", "GET", "/datasets", plain("/datasets")),
@@ -236,6 +258,9 @@ CELLS: dict[str, Cell] = {
     "feed_stream": Cell("streams.feed", "POST", "/streams/{name}/arrivals", a_stream("/arrivals", {"lines": ["7"]})),
     "answer_stream": Cell("streams.answer", "POST", "/streams/{name}/answer", a_stream("/answer")),
     "end_stream": Cell("streams.end", "DELETE", "/streams/{name}", a_stream(""), 204),
+    "publish": Cell("publications.publish", "POST", "/publications", a_publication, 201),
+    "publications": Cell("publications.actions", "GET", "/publications", plain("/publications")),
+    "withdraw": Cell("publications.withdraw", "DELETE", "/publications/{page}", a_public_page),
     "attacks": Cell("attacks.catalog", "GET", "/attacks", plain("/attacks")),
     "attack_runs": Cell("attacks.runs", "GET", "/attacks/runs", plain("/attacks/runs")),
     "begin_attack": Cell("attacks.begin", "POST", "/attacks/runs", a_study, 202),
@@ -244,8 +269,11 @@ CELLS: dict[str, Cell] = {
 }
 
 
+ROUTED = (queries, administration, streams, attacks, publications)
+
+
 def routes() -> dict[str, tuple[str, str]]:
-    found = [route for part in (queries, administration, streams, attacks) for route in part.router.routes]
+    found = [route for part in ROUTED for route in part.router.routes]
     assert all(isinstance(route, APIRoute) and len(route.methods or ()) == 1 for route in found)
     mine = [route for route in found if isinstance(route, APIRoute)]
     return {r.operation_id or "": (min(r.methods or {""}), r.path.removeprefix("/api/v1")) for r in mine}

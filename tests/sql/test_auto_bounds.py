@@ -103,7 +103,9 @@ def test_a_query_costs_its_price_at_every_bound(relation: Relation, most: int) -
                 if place == made.keys:
                     assert before == after
                     continue
-                assert _loss(after.mechanism.event) == _loss(before.mechanism.event)
+                assert after.event is not None
+                assert before.event is not None
+                assert _loss(after.event) == _loss(before.event)
             for one, other in zip(made.choices, at.choices, strict=True):
                 assert [_loss(event) * count for event, count in other.events] == [
                     _loss(event) * count for event, count in one.events
@@ -149,6 +151,7 @@ def _excess(made: Plan, bounds: Sequence[int], one: Tables, two: Tables) -> Iter
             assert place == at.keys
             one_cell, other = (_cells(at, side, place, "measures") for side in (one, two))
             squares = sum((one_cell[key] - other[key]) ** 2 for key in one_cell | other)
+            assert isinstance(noised.mechanism, Gaussian)
             yield "weights", Fraction(squares, noised.mechanism.sensitivity_squared)
     for each in at.choices:
         # scores count rows below or at a candidate, so no score moves further than all buckets together

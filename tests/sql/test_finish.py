@@ -14,6 +14,7 @@ from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.noise.source import system
 from hubbub.sql.expressions import Col, Facts, FunctionCall, Literal
 from hubbub.sql.finish import finish
+from hubbub.sql.noise import half_width
 from hubbub.sql.plan import plan
 from hubbub.sql.query import Aggregate, Key, OrderTerm
 
@@ -42,7 +43,7 @@ def test_every_answer_compares_privacy_noise_with_sampling_error(engine: duckdb.
         )
         answer = finish(made, run(engine, made), system())
         n = max(1, answer.rows[0][0])
-        half = float(made.measures[0].mechanism.error(Fraction(95, 100)))
+        half = half_width(made.measures[0].mechanism, Fraction(95, 100))
         assert answer.ratio[0] == pytest.approx(half / (1.96 * n**0.5), rel=0.05)
         assert answer.ratio[0] == pytest.approx(ratio, rel=0.5)
 

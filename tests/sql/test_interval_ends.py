@@ -11,9 +11,9 @@ from hubbub.core.schema import PrivacyUnit
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql.bind import bind
 from hubbub.sql.estimates import CellKeys, ends
-from hubbub.sql.finish import Answer, present
 from hubbub.sql.noise import Noise
 from hubbub.sql.plan import Plan, plan
+from hubbub.sql.presentation import Answer, present
 
 LEVEL = Fraction(95, 100)
 

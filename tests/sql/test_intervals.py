@@ -19,9 +19,10 @@ from hubbub.noise.source import system
 from hubbub.sql.aggregates.scores import IntervalScore
 from hubbub.sql.bind import bind
 from hubbub.sql.estimates import CellKeys, Integers
-from hubbub.sql.finish import Answer, exact_results, present
+from hubbub.sql.finish import exact_results
 from hubbub.sql.noise import CellSelections, Noise
 from hubbub.sql.plan import Plan, plan
+from hubbub.sql.presentation import Answer, present
 
 RUNS = 2000
 #: Pr[Bin(2000, 0.95) < 1851] = 9.6e-7 and Pr[Bin(2000, 0.95) > 1943] = 6.9e-7, summed exactly.

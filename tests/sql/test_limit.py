@@ -8,8 +8,9 @@ from tests.fixtures.visits_table import visits
 
 from hubbub.core.schema import PrivacyUnit
 from hubbub.sql.bind import bind
-from hubbub.sql.finish import declared_keys, present
+from hubbub.sql.finish import declared_keys
 from hubbub.sql.plan import plan
+from hubbub.sql.presentation import present
 
 #: At ε = 1/10 a count is within ±30.
 EPSILON = Fraction(1, 10)

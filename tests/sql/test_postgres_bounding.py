@@ -1,7 +1,7 @@
 """Which of a unit's rows are kept on PostgreSQL: the same as on DuckDB with the hash that they share."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import duckdb
@@ -12,13 +12,22 @@ from tests.fixtures import postgres
 from tests.fixtures.postgres_server import Server
 from tests.fixtures.visits_table import arrays
 
+from hubbub.analyses.base import EngineRun, Setting
+from hubbub.analyses.programs.mean_vector import Norm, mean_vector
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
+from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
+from hubbub.engines.base import Arrays
 from hubbub.engines.postgres.connection import PostgresEngine
+from hubbub.noise.source import system
 from hubbub.sql.bind import bind
+from hubbub.sql.bounding import RenderOptions
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.plan import plan
-from hubbub.sql.vectors import Norm, plan_vectors
+
+Ask = Callable[[str], Secret[Arrays]]
 
 WORDS = ("a", "b", "é", "")
 COLUMNS = (
@@ -106,15 +115,19 @@ def test_sums_of_vectors_are_the_same_on_postgres(
         database = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
         postgres.copied(local, ["rowed"], postgres_server, database)
         engine = postgres.engine({"rowed": table}, postgres_server, database)
-        asked = {
-            "size": 300,
-            "gamma": Fraction(7),
-            "norm": norm,
-            "covariance": norm == "l1",
-            "epsilon": Fraction(1),
-            "delta": Fraction(1, 10**6),
-        }
-        mine = plan_vectors(table, ["x", "y", "z"], **asked)  # type: ignore[arg-type]
-        theirs = plan_vectors(table, ["x", "y", "z"], **asked, dialect=POSTGRES)  # type: ignore[arg-type]
-        assert rows(arrays(local, mine.sql)) == engine.run(theirs.sql).through(rows)
+        asked: list[Arrays] = []
+        here: tuple[Dialect, Ask] = (DUCKDB, lambda sql: Secret(arrays(local, sql)))
+        for dialect, run in (here, (POSTGRES, engine.run)):
+            setting = Setting({"rowed": table}, Fraction(1), Fraction(0), RenderOptions("salt", "portable", dialect))
+            prepared = mean_vector(setting, table="rowed", columns=["x", "y", "z"], gamma=Fraction(7), norm=norm)
+            prepared.run(EngineRun(_taped(run, asked), system(), lambda _, __: None))
+        assert rows(asked[0]) == rows(asked[1])
         engine.close()
+
+
+def _taped(run: Ask, asked: list[Arrays]) -> Ask:
+    def ask(sql: str) -> Secret[Arrays]:
+        asked.append(run(sql).through(dict))
+        return Secret(asked[-1])
+
+    return ask

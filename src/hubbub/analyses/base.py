@@ -125,12 +125,14 @@ class Published:
     """What is released: columns, a model of plain JSON values, and for each row of a query its noise ratio.
 
     left_out  what bounds that were chosen during the run leave out; by default it is what the plan states
+    rows      the public number of rows that the answer was computed with, if it was
     """
 
     outputs: tuple[Output, ...]
     model: Mapping[str, Any] = field(default_factory=dict)
     ratio: Sequence[float | None] | None = None
     left_out: LeftOut | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,10 @@ class PreparedAnalysis(ABC):
     def group_threshold(self, units: int | None) -> GroupThreshold | None:  # noqa: ARG002 - for queries
         """State how many privacy units a group needs to be shown, if groups are selected privately."""
         return None
+
+    def joint_intervals(self) -> str:
+        """State that the intervals hold for the whole answer at once, if that was requested of a query."""
+        return ""
 
     def scaling(self) -> Iterator["PreparedAnalysis"]:
         """Give the analysis at several privacy costs, the smallest first, for an estimate."""

@@ -35,8 +35,12 @@ ANALYSES: Mapping[str, Analysis] = {
     "kmeans": Analysis("programs.kmeans", model="KMeans"),
     "linear_regression": Analysis("programs.regression", model="LinearRegression"),
     "logistic_regression": Analysis("programs.regression", model="LogisticRegression"),
+    "median": Analysis("programs.median"),
+    "mean_vector": Analysis("programs.mean_vector"),
+    "covariance": Analysis("programs.mean_vector"),
     "moments": Analysis("programs.moments", model="Covariance"),
     "pca": Analysis("programs.moments", model="PCA"),
+    "perceptron": Analysis("programs.perceptron", model="Perceptron"),
     "geography": Analysis("tables.geography", model="Geography"),
     "ranges": Analysis("tables.ranges", model="Ranges"),
     "mwem": Analysis("synthetic.mwem"),
@@ -49,8 +53,14 @@ ANALYSES: Mapping[str, Analysis] = {
     "degree_histogram": Analysis("graphs.answers"),
     "triangle_count": Analysis("graphs.answers"),
     "profile": Analysis("profile", model="Profile"),
+    "choose": Analysis("choice"),
+    "above_threshold": Analysis("threshold"),
+    "compare": Analysis("threshold"),
     "stream": Analysis("streams.purchase"),
 }
+
+#: Analyses that charge nothing: another one paid for them.
+PAID_BEFORE = frozenset({"compare"})
 
 #: Analyses that run user-defined functions: their text identifies the code by its hash.
 USER_FUNCTIONS = ("release", "sample_and_aggregate")

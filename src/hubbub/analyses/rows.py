@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Arrays
+from hubbub.analyses.base import Arrays, Setting
+from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import render
@@ -127,6 +128,14 @@ def column(table: Table, name: object, what: str) -> Column:
         known = ", ".join(each.name for each in table.columns if not each.hidden)
         raise QueryError("HB595", f"{what}: {table.name} has no column {name!r}.", f"Available: {known}.")
     return found
+
+
+def rows_per_unit(setting: Setting, table: Table) -> int:
+    """Give how many rows of one unit count: 1 if each row is its own unit."""
+    if table.unit is None or table.unit.column is None:
+        return 1
+    most = table.unit.rows
+    return most if setting.rows is None else numbers.integer(setting.rows, "rows", 1, most)
 
 
 def salted_order(codes: NDArray[np.int64], salt: str) -> NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""SVG line charts with intervals, without scripts, for pages and documents."""
+"""SVG line charts with intervals, without scripts or style attributes, for pages and documents."""
 
 import html
 import math
@@ -41,9 +41,10 @@ def lines(
         parts.append(_legend(len(series), ceiling_name, "currentColor", "4 4"))
     label = html.escape(f"{title}: {up} against {across}")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" viewBox="0 0 {_WIDTH + _LEGEND}'
-        f' {_HEIGHT}" width="100%" style="max-width:{_WIDTH + _LEGEND}px;background:#fff;color:#222"'
+        f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}"'
+        f' viewBox="0 0 {_WIDTH + _LEGEND} {_HEIGHT}" width="{_WIDTH + _LEGEND}" color="#222"'
         f' font-family="sans-serif" font-size="13"><title>{label}</title>'
+        '<rect class="paper" width="100%" height="100%" fill="#fff"/>'
         f'<text x="{_LEFT}" y="22" font-size="15" font-weight="bold" fill="currentColor">{html.escape(title)}</text>'
         f"{''.join(parts)}</svg>\n"
     )

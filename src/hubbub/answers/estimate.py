@@ -9,6 +9,7 @@ from hubbub.answers.budget import MANY
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.numbers import brief, round_down
+from hubbub.core.odds import uninformative
 from hubbub.core.wire import Json
 
 #: The size of a typical group, for which errors are compared with results before the data is read.
@@ -18,6 +19,8 @@ _DROWNED, _DROWNED_RANK = 1.0, 0.5
 _LESS_NOISE = "Ask for fewer groups or a larger ε."
 #: The cost of a query on public tables, whose ε is 0.
 PUBLIC = "free: the query reads only public tables, so the answer is exact"
+#: The cost of a query for the public number of rows.
+ROWS_PUBLIC = "free: the number of rows is public under the replace relation, so the answer is exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class Estimate:
     fits       how many such queries are within budget now; None if shared budgets are rounded or hidden
     refusal    why the query is not within budget, and what to do; empty if it is
     group_rows the number of rows in an average group, if the dataset has a profile
+    units      the number of privacy units, if it is public or the dataset has a profile
+    intervals  what the margins of error state, where they hold for the whole answer at once; empty: each at 95%
     """
 
     datasets: tuple[str, ...]
@@ -109,14 +114,20 @@ class Estimate:
     fits: int | None = None
     refusal: str = ""
     group_rows: int | None = None
+    units: int | None = None
+    intervals: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warn of every result that would be mostly noise, and of groups that hardly any can be shown of."""
+        """Warn of results that are mostly noise, of groups that hardly any can be shown of, and of an ε too small."""
         groups = [] if self.groups is None else [self.groups.warning()]
-        return tuple(
-            warning for warning in (*groups, *(each.drowned(self.group_rows) for each in self.expected)) if warning
-        )
+        noisy = [each.drowned(self.group_rows) for each in self.expected]
+        return tuple(warning for warning in (self._uninformative(), *groups, *noisy) if warning)
+
+    def _uninformative(self) -> str:
+        if not self.units or self.units < 0 or not self.epsilon:
+            return ""
+        return uninformative(epsilon=self.epsilon, delta=self.delta, people=self.units, word="privacy units")
 
     def to_json(self) -> Json:
         """Return it as JSON values; exact numbers are strings."""
@@ -141,6 +152,8 @@ class Estimate:
             "fits": self.fits,
             "refusal": self.refusal,
             "group_rows": self.group_rows,
+            "intervals": self.intervals,
+            "units": self.units,
             "warnings": list(self.warnings),
         }
 
@@ -165,15 +178,18 @@ class Estimate:
             fits=form.get("fits"),
             refusal=form.get("refusal", ""),
             group_rows=form.get("group_rows"),
+            intervals=form.get("intervals", ""),
+            units=form.get("units"),
         )
 
     def __repr__(self) -> str:
         if not self.epsilon:
-            return f"Cost: {PUBLIC}"
+            return f"Cost: {self.derivation[0]}"
         cost = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {self.cells:,} groups"] if self.cells > 1 else []
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
+        lines += [f"  {self.intervals}"] if self.intervals else []
         lines += [f"  target: {self.target}"] if self.target else []
         lines += [f"  {self.groups.sentence()}"] if self.groups is not None else []
         lines += [f"  warning: {warning}" for warning in self.warnings]

@@ -70,6 +70,7 @@ class LeftOut:
     unit      the privacy ID column; None if each row is a unit
     groups    how many groups of a unit count at most; None: all
     rows      how many rows of a unit count in each group at most; None: all
+    rows_total  how many rows of a unit count in all groups together at most; None: as many as groups and rows allow
     total     how much of a sum one unit adds at most, if the query chose that; None: no such bound
     maximum   the public maximum of `rows`, if the query chose its bound itself (`rows: auto`)
     counts    "rows", or "units" where each unit counts once in a group
@@ -94,6 +95,7 @@ class LeftOut:
     share: Share | None = None
     evidence: Evidence | None = None
     joined: int | None = None
+    rows_total: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -163,6 +165,8 @@ class LeftOut:
             text = f"counts in at most {groups}, with {rows} in each"
         else:
             text = f"counts in at most {groups}" if groups else f"counts with {rows}" + (" a group" if self.by else "")
+        if self.rows_total is not None:
+            text += f", and at most {_plural(self.rows_total, 'row')} in all groups together"
         chosen = f", a bound that the query chose (at most {self.maximum:,})" if self.maximum is not None else ""
         return f"Each {self.unit} {text}{chosen}."
 

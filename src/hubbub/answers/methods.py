@@ -172,9 +172,11 @@ class Analyses(Generic[R]):
         ways: int | None = None,
         total: int | None = None,
         where: str | None = None,
+        predicates: Sequence[str] | None = None,
+        accuracy: Number | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release a small synthetic database that approximates the data on all conjunctions."""
+        """Release a small synthetic database that approximates the data on all conjunctions, or on given predicates."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -182,6 +184,8 @@ class Analyses(Generic[R]):
             "ways": ways,
             "total": total,
             "where": where,
+            "predicates": None if predicates is None else list(predicates),
+            "accuracy": accuracy,
         }
         return self.call("small_database", arguments, **options)
 
@@ -204,12 +208,28 @@ class Analyses(Generic[R]):
         *,
         weight: str | None = None,
         step: Number | None = None,
+        sensitivity: str | None = None,
+        bound: Number | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release the weight of the minimum spanning tree."""
-        return self.call(
-            "spanning_tree", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **options
-        )
+        """Release the weight of the minimum spanning tree; `sensitivity="smooth"` lets the noise follow the data."""
+        arguments: dict[str, object] = {"table": table, "ends": list(ends), "weight": weight, "step": step}
+        return self.call("spanning_tree", {**arguments, "sensitivity": sensitivity, "bound": bound}, **options)
+
+    def median(
+        self,
+        table: str,
+        column: str,
+        *,
+        level: Number | None = None,
+        step: Number | None = None,
+        sensitivity: str | None = None,
+        bound: Number | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release a median, or the quantile at `level`, with noise by smooth sensitivity or propose-test-release."""
+        arguments: dict[str, object] = {"table": table, "column": column, "level": level, "step": step}
+        return self.call("median", {**arguments, "sensitivity": sensitivity, "bound": bound}, **options)
 
     def graph_distance(
         self,
@@ -217,10 +237,13 @@ class Analyses(Generic[R]):
         ends: Sequence[str],
         *,
         property: str,  # noqa: A002
+        threshold: Number | None = None,
+        most: int | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release how many edges must be added or removed for a property to hold: "connected", "acyclic", "tree", …"""
-        return self.call("graph_distance", {"table": table, "ends": list(ends), "property": property}, **options)
+        """Release how many edges must be added or removed for a property to hold: "connected", "non_expansive", …"""
+        arguments: dict[str, object] = {"table": table, "ends": list(ends), "property": property}
+        return self.call("graph_distance", {**arguments, "threshold": threshold, "most": most}, **options)
 
     def degree_histogram(
         self, table: str, ends: Sequence[str], *, most: int, protects: str = "edge", **options: Unpack[AnalysisOptions]
@@ -229,9 +252,19 @@ class Analyses(Generic[R]):
         arguments = {"table": table, "ends": list(ends), "most": most, "protects": protects}
         return self.call("degree_histogram", arguments, **options)
 
-    def triangle_count(self, table: str, ends: Sequence[str], *, most: int, **options: Unpack[AnalysisOptions]) -> R:
-        """Release the number of triangles among the first `most` edges of each node."""
-        return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **options)
+    def triangle_count(
+        self,
+        table: str,
+        ends: Sequence[str],
+        *,
+        most: int | None = None,
+        sensitivity: str | None = None,
+        bound: Number | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release the number of triangles: among the first `most` edges of each node, or all by local sensitivity."""
+        arguments: dict[str, object] = {"table": table, "ends": list(ends), "most": most}
+        return self.call("triangle_count", {**arguments, "sensitivity": sensitivity, "bound": bound}, **options)
 
     def profile(
         self,
@@ -248,6 +281,46 @@ class Analyses(Generic[R]):
             "max_rows": max_rows,
         }
         return self.call("profile", arguments, **options)
+
+    def choose(
+        self,
+        candidates: Sequence[object] | str,
+        score: str,
+        *,
+        method: str | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Choose the candidate with the largest score: SQL for one COUNT or SUM, in which $1 is the candidate."""
+        listed = candidates if isinstance(candidates, str) else [_constant(each) for each in candidates]
+        return self.call("choose", {"candidates": listed, "score": score, "method": method}, **options)
+
+    def above_threshold(
+        self,
+        table: str,
+        name: str,
+        threshold: Number,
+        *,
+        hits: int | None = None,
+        questions: int | None = None,
+        sensitivity: Number | None = None,
+        monotone: bool | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Open a session of questions that `compare` answers by whether they reach a threshold, with one charge."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "name": name,
+            "threshold": threshold,
+            "hits": hits,
+            "questions": questions,
+            "sensitivity": sensitivity,
+            "monotone": monotone,
+        }
+        return self.call("above_threshold", arguments, **options)
+
+    def compare(self, table: str, name: str, query: str, *, threshold: Number | None = None) -> R:
+        """Answer whether a COUNT or SUM reaches the threshold of a session. Charges nothing more."""
+        return self.call("compare", {"table": table, "name": name, "query": query, "threshold": threshold})
 
     def stream(
         self,
@@ -302,6 +375,32 @@ class Analyses(Generic[R]):
             "method": method,
         }
         return self.call("kmeans", arguments, **options)
+
+    def mean_vector(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        gamma: Number | None = None,
+        norm: str | None = None,
+        noise: str | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release the mean of vectors that are clipped to a norm of at most γ, which moves by 2γ/n."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": list(columns),
+            "gamma": gamma,
+            "norm": norm,
+            "noise": noise,
+        }
+        return self.call("mean_vector", arguments, **options)
+
+    def covariance(
+        self, table: str, columns: Sequence[str], *, gamma: Number | None = None, **options: Unpack[AnalysisOptions]
+    ) -> R:
+        """Release the covariance matrix of vectors that are clipped to an L1 norm of at most γ."""
+        return self.call("covariance", {"table": table, "columns": list(columns), "gamma": gamma}, **options)
 
     def moments(self, table: str, columns: Sequence[str], **options: Unpack[AnalysisOptions]) -> R:
         """Release the mean vector and the covariance matrix of some columns."""
@@ -418,6 +517,26 @@ class Analyses(Generic[R]):
         }
         return self.call("hyperplane", arguments, **options)
 
+    def perceptron(
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        positive: object = None,
+        rounds: int | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release a perceptron, learned from noisy sums of misclassified rows."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": list(columns),
+            "target": target,
+            "positive": positive,
+            "rounds": rounds,
+        }
+        return self.call("perceptron", arguments, **options)
+
 
 class Estimates(Analyses[R]):
     """The analyses as methods that return estimates: `h.estimates.kmeans(…)`."""
@@ -428,3 +547,8 @@ class Estimates(Analyses[R]):
 
     def _run_call(self, text: str, key: str | None, options: Options) -> R:  # noqa: ARG002 - an estimate has no key
         return self._estimate(text, **options)
+
+
+def _constant(candidate: object) -> object:
+    """Write a candidate with several values as a list."""
+    return list(candidate) if isinstance(candidate, tuple) else candidate

@@ -6,7 +6,7 @@ It uses the colors of the notebook (`currentColor`), light or dark; it loads not
 import html
 
 from hubbub.answers.bars import bars
-from hubbub.answers.release import INTERVALS_NOTE, Release
+from hubbub.answers.release import Release
 
 #: Maximum number of rows in the table.
 MAX_ROWS = 1000
@@ -25,7 +25,7 @@ def to_html(release: Release) -> str:
     more = len(release.ratio) - len(rows)
     noisy = any(output.low is not None for output in release.outputs)
     notes = [f"Cost: {release.cost()}."]
-    notes += [f"± values are {INTERVALS_NOTE}."] if noisy else []
+    notes += [f"± values: {release.intervals_note}."] if noisy else []
     notes += [release.left_out.sentence()] if release.left_out is not None else []
     notes += release.notes
     notes += [f"{more:,} more rows are not shown; to_csv() returns all."] if more else []

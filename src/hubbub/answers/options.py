@@ -26,6 +26,7 @@ class Options(TypedDict, total=False):
     weights: Mapping[str, Number] | None
     raw: bool
     dialect: str
+    intervals: str
 
 
 def exact_parameter(given: Value | float | Decimal) -> Value:

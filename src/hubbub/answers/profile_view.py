@@ -53,10 +53,10 @@ def bars(histogram: Histogram) -> Iterator[tuple[str, str, str]]:
 def chart(profile: Profile) -> str:
     """Draw the rows per unit as an SVG."""
     histogram = profile.rows_per_unit
-    ends = [[max(0.0, count + sign * histogram.margin) for count in histogram.counts] for sign in (-1, 1)]
+    low, high = ([max(0.0, count + sign * histogram.margin) for count in histogram.counts] for sign in (-1, 1))
     outputs = (
         Output("rows", "text", histogram.labels()),
-        Output("units", "integer", [max(0, count) for count in histogram.counts], *ends),
+        Output("units", "integer", [max(0, count) for count in histogram.counts], low, high),
     )
     return svg_bars(Release(outputs, [None] * len(histogram.counts), Fraction(0), Fraction(0), {}))
 

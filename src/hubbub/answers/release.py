@@ -4,14 +4,16 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from hubbub.answers.groups import GroupThreshold
+from hubbub.answers.joint import independent_noises, interval_count, joint_sentence
 from hubbub.answers.left_out import LeftOut
+from hubbub.answers.sampling import SamplingErrors
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
 from hubbub.errors import ParameterError
@@ -23,6 +25,7 @@ Cell = bool | int | float | str | date | datetime | None
 Ends = tuple[float | None, float | None]
 """The ends of a 95% interval; None where it is unbounded, both None where there is no interval."""
 
+_NOISE_ONLY = "they are for the privacy noise only and do not include sampling error"
 INTERVALS_NOTE = "95% confidence intervals for the privacy noise only; they do not include sampling error"
 
 #: Words of a query that may remove groups from an answer after they were selected.
@@ -42,24 +45,31 @@ _PANDAS = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of a release with the ends of its 95% intervals; group keys are exact and have none."""
+    """One column of a release with the ends of its 95% intervals; group keys are exact and have none.
+
+    sampling  the sampling error of each value, where what was released determines or bounds it
+    joint     the ends of intervals that hold for all cells of the answer at once with 95%, if they are wider
+    """
 
     name: str
     kind: str
     values: Sequence[Cell]
     low: Sequence[float | None] | None = None
     high: Sequence[float | None] | None = None
+    sampling: SamplingErrors | None = None
+    joint: tuple[Sequence[float | None], Sequence[float | None]] | None = None
 
 
 @dataclass(frozen=True)
 class Release:
     """The answer to a query, with its error, its privacy cost and its receipt.
 
-    ratio     for each row, the ratio of the privacy noise to the sampling error of a count of that size
+    ratio     for each row, the largest ratio of the privacy noise to the sampling error among its columns
     left      the largest ε that the analyst can still spend on one query
     replayed  whether this is a free repetition of an earlier answer to the same query on the same data
     model     the model that an analysis publishes in addition to its columns, as JSON values (see `hubbub.model`)
     left_out  what the bounds of the query leave out, as far as it is known now
+    joint     whether the intervals of all cells hold at once with 95%, instead of each with 95% (see `jointly`)
     """
 
     outputs: tuple[Output, ...]
@@ -71,6 +81,7 @@ class Release:
     replayed: bool = False
     model: Mapping[str, Any] = field(default_factory=dict)
     left_out: LeftOut | None = None
+    joint: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,6 +99,29 @@ class Release:
         nothing = [None] * len(self.ratio)
         pairs = (zip(output.low or nothing, output.high or nothing, strict=True) for output in self.outputs)
         return list(zip(*pairs, strict=True))
+
+    @property
+    def intervals_note(self) -> str:
+        """What the intervals state."""
+        if not self.joint:
+            return INTERVALS_NOTE
+        noisy = sum(output.low is not None for output in self.outputs)
+        count = interval_count(self.receipt, noisy) or 1
+        return f"{joint_sentence(count, independent=independent_noises(self.receipt, noisy))}; {_NOISE_ONLY}"
+
+    def jointly(self) -> Self:
+        """Return the same answer with intervals that hold for all cells at once with 95%. Free: nothing is sampled."""
+        if self.joint:
+            return self
+        noisy = [output for output in self.outputs if output.low is not None]
+        if noisy and interval_count(self.receipt, len(noisy)) != 1 and any(each.joint is None for each in noisy):
+            raise ParameterError(
+                "HB584",
+                "This answer has no joint intervals: it was recorded by an earlier version, or its groups, bounds or"
+                " values were selected when it ran.",
+                "Use intervals='each', or run the query again with a new key.",
+            )
+        return replace(self, outputs=_exchanged(self.outputs), joint=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,30 +143,36 @@ class Release:
             "replayed": self.replayed,
             "left_out": None if self.left_out is None else self.left_out.shown(),
             "notes": list(self.notes),
+            "joint": self.joint,
             "receipt": dict(self.receipt),
         } | ({"model": dict(self.model)} if self.model else {})
 
     def document(self) -> dict[str, Any]:
         """Return the answer and its receipt, as `hubbub verify` reads them; the receipt contains the answer's hash."""
-        return {"answer": answer_json(self.outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
+        outputs = _exchanged(self.outputs) if self.joint else self.outputs
+        return {"answer": answer_json(outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
 
     def to_json(self) -> Json:
         """Return the document, the privacy cost and the remaining budget as JSON values."""
-        return self.document() | {
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "left": optional_text(self.left),
-            "replayed": self.replayed,
-            "left_out": None if self.left_out is None else self.left_out.shown(),
-            "notes": list(self.notes),
-        }
+        return (
+            self.document()
+            | {
+                "epsilon": str(self.epsilon),
+                "delta": str(self.delta),
+                "left": optional_text(self.left),
+                "replayed": self.replayed,
+                "left_out": None if self.left_out is None else self.left_out.shown(),
+                "notes": list(self.notes),
+            }
+            | ({"intervals": "joint"} if self.joint else {})
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Parse the output of `to_json`."""
         outputs, ratio, model = read_answer(data["answer"])
         epsilon, delta = Fraction(data["epsilon"]), Fraction(data["delta"])
-        return cls(
+        release = cls(
             outputs,
             ratio,
             epsilon,
@@ -145,6 +185,7 @@ class Release:
             if data.get("left_out") is None
             else LeftOut.from_json(data["left_out"]),
         )
+        return release.jointly() if data.get("intervals") == "joint" else release
 
     def to_csv(self) -> str:
         """Return CSV; each noisy column is followed by its interval as name_low and name_high."""
@@ -252,6 +293,10 @@ class Release:
 
     def cost(self) -> str:
         """Describe the privacy cost and the remaining budget."""
+        if "session" in self.receipt:
+            return f"nothing more: charge {self.receipt['session']} paid for all answers of the session"
+        if not self.epsilon and self.receipt.get("relation") == "replace":
+            return "free: the number of rows is public under the replace relation"
         if not self.epsilon:
             return "free: the answer is exact, from public tables"
         spent = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
@@ -268,6 +313,16 @@ class Release:
         return "\n".join([*lines, *more, *note, f"Cost: {self.cost()}"])
 
 
+def _exchanged(outputs: Sequence[Output]) -> tuple[Output, ...]:
+    """Exchange the intervals of single cells and those of all cells at once."""
+    return tuple(
+        each
+        if each.joint is None or each.low is None or each.high is None
+        else replace(each, low=each.joint[0], high=each.joint[1], joint=(each.low, each.high))
+        for each in outputs
+    )
+
+
 def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer, column by column and with its model, in the format that is stored and hashed."""
     columns = [
@@ -278,9 +333,20 @@ def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model:
             "low": None if output.low is None else list(output.low),
             "high": None if output.high is None else list(output.high),
         }
+        | _optional_parts(output)
         for output in outputs
     ]
     return {"columns": columns, "ratio": list(ratio)} | ({"model": dict(model)} if model else {})
+
+
+def _optional_parts(output: Output) -> dict[str, Any]:
+    """Return the parts of a column that some answers do not have."""
+    parts: dict[str, Any] = {}
+    if output.sampling is not None:
+        parts["sampling"] = {"values": list(output.sampling.values), "at_most": output.sampling.at_most}
+    if output.joint is not None:
+        parts["joint"] = {"low": list(output.joint[0]), "high": list(output.joint[1])}
+    return parts
 
 
 def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
@@ -290,7 +356,18 @@ def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[flo
         values, parse = column["values"], _DATED.get(column["kind"])
         if parse is not None:
             values = [None if value is None else parse(value) for value in values]
-        outputs.append(Output(column["name"], column["kind"], values, column["low"], column["high"]))
+        sampling, joint = column.get("sampling"), column.get("joint")
+        outputs.append(
+            Output(
+                column["name"],
+                column["kind"],
+                values,
+                column["low"],
+                column["high"],
+                None if sampling is None else SamplingErrors(sampling["values"], sampling["at_most"]),
+                None if joint is None else (joint["low"], joint["high"]),
+            )
+        )
     return tuple(outputs), stored["ratio"], stored.get("model") or {}
 
 

@@ -6,8 +6,9 @@ from rich.table import Table
 
 from hubbub.answers import terminal
 from hubbub.answers.budget import BudgetOverview, printable
-from hubbub.answers.estimate import PUBLIC, Estimate, Expected, margin, significant
-from hubbub.answers.release import INTERVALS_NOTE, Release
+from hubbub.answers.estimate import Estimate, Expected, margin, significant
+from hubbub.answers.release import Release
+from hubbub.answers.sampling import noise_sentences
 from hubbub.core.numbers import brief, round_down
 
 _MAX_ROWS = 200
@@ -16,18 +17,20 @@ _MAX_ROWS = 200
 def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool = False) -> None:
     """Print the privacy cost and the expected accuracy of a query."""
     if not estimate.epsilon:
-        console.print(terminal.facts([("Cost", f"[bold]{PUBLIC}[/]")]))
+        console.print(terminal.facts([("Cost", f"[bold]{escape(estimate.derivation[0])}[/]")]))
         return
     cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
     rows = [
         ("Cost", f"[bold]{cost}[/] on {escape(', '.join(estimate.datasets))}; this estimate is free"),
-        ("Meaning", f"someone 50% sure of a fact about one person can end up at most {certainty} sure"),
+        ("Meaning", f"someone 50% sure of a fact about one person can end up at most {certainty}"),
         ("Answer", f"{_cells(estimate.cells)}{estimate.noise.capitalize()} noise"),
     ]
     budget = escape(estimate.budget())
     rows.append(("Budget", budget if estimate.admitted else f"[red]{budget}[/]"))
     if estimate.groups is not None:
         rows.append(("Groups", escape(estimate.groups.sentence())))
+    if estimate.intervals:
+        rows.append(("Intervals", escape(estimate.intervals)))
     if estimate.target:
         rows.append(("Target", escape(estimate.target)))
     rows += [("[yellow]Warning[/]", f"[yellow]{escape(warning)}[/]") for warning in estimate.warnings]
@@ -74,10 +77,8 @@ def release(release: Release, console: Console) -> None:
     if not release.epsilon:
         console.print(terminal.facts([("Cost", escape(release.cost())), ("Data", f"version {_versions(release)}")]))
         return
-    facts = [("±", INTERVALS_NOTE)]
-    ratios = [ratio for ratio in release.ratio if ratio is not None]
-    if ratios:
-        facts.append(("Noise", _noise(max(ratios))))
+    facts = [("±", release.intervals_note)]
+    facts += [("" if index else "Noise", escape(line)) for index, line in enumerate(noise_sentences(release))]
     if release.left_out is not None:
         facts.append(("Bounds", escape(release.left_out.sentence())))
     facts += [("Groups", escape(note)) for note in release.notes]
@@ -85,12 +86,6 @@ def release(release: Release, console: Console) -> None:
     charge = release.receipt["ledger"][0]
     facts.append(("Receipt", f"charge {charge['sequence']} in the ledger, data version {_versions(release)}"))
     console.print(terminal.facts(facts))
-
-
-def _noise(ratio: float) -> str:
-    if ratio <= 1:
-        return f"at most {ratio:.2g} times the sampling error of a count of that size"
-    return f"up to {ratio:.2g} times the sampling error; small groups are unreliable at this ε"
 
 
 def _versions(release: Release) -> str:

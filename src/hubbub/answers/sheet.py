@@ -6,7 +6,6 @@ Tested in tests/answers/test_publish.py.
 """
 
 import html
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any, Literal
 from hubbub.answers.release import Output, Release
 from hubbub.core.events import Composed, Event, from_facts, stored_name
 from hubbub.core.numbers import brief
+from hubbub.core.odds import consequence, rise
 
 #: How each analysis computes its numbers; "query" is a SQL query.
 METHODS: Mapping[str, str] = {
@@ -40,7 +40,14 @@ METHODS: Mapping[str, str] = {
     " worst. These were counted with Laplace noise, and the distribution was updated by multiplicative weights. The"
     " rows were sampled from it; they describe no real person.",
     "small_database": "The exponential mechanism chose one of all databases of a fixed size, by its largest error over"
-    " all conjunctions of values (Blum, Ligett and Roth). Its rows describe no real person.",
+    " all conjunctions of values, or over given predicates (Blum, Ligett and Roth). Its rows describe no real person.",
+    "median": "The quantile was computed exactly over the bounded contributions of each unit. Random noise was then"
+    " added in proportion to how far one unit can move it at this dataset and at similar ones.",
+    **dict.fromkeys(
+        ("min_cut", "spanning_tree", "graph_distance", "degree_histogram", "triangle_count"),
+        "The numbers were computed exactly on the graph of the counted edges. Random noise was then added in proportion"
+        " to how far one unit can move them.",
+    ),
 }
 _OTHER = (
     "Only sums over the bounded contributions of each unit were used, each with random noise of a known distribution."
@@ -135,6 +142,7 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
     receipt = release.receipt
     if not release.epsilon:
         return Sheet(title, tuple(_public_blocks(release, files, notes)))
+    receipt_file = next((name for name, _ in files if name.endswith(".json")), "NAME.receipt.json")
     blocks = [
         *([_block("text", notes)] if notes else []),
         _block("heading", "Query"),
@@ -157,7 +165,7 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
         _block(
             "text",
             "The receipt contains every fact that is needed to recompute the privacy loss without the data, and a hash"
-            " of the answer. Run hubbub verify NAME.receipt.json to check both.",
+            f" of the answer. Run hubbub verify {receipt_file} to check both.",
         ),
     ]
     if files:
@@ -247,13 +255,10 @@ def _widths(output: Output, indexes: Sequence[int]) -> tuple[str, str, str]:
 
 
 def _cost(release: Release) -> list[str]:
-    epsilon = float(release.epsilon)
     facts = [f"ε = {brief(release.epsilon)}, δ = {brief(release.delta)}"]
-    if epsilon <= 20:
-        facts.append(
-            f"The odds of any fact about one unit change by a factor of at most {math.exp(epsilon):.3g}"
-            + (f", except with a probability of about {brief(release.delta)}" if release.delta else "")
-        )
+    if release.epsilon:
+        facts.append(f"The odds of any fact about one unit {rise(epsilon=release.epsilon, delta=release.delta)}")
+        facts.append(consequence(epsilon=release.epsilon, delta=release.delta).removesuffix("."))
     event = release.receipt.get("event")
     return facts + ([_mechanisms(from_facts(event))] if event else [])
 

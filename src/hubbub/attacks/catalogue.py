@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from importlib import import_module
-from math import isfinite
 from types import MappingProxyType
 from typing import Literal
 
@@ -20,12 +19,10 @@ import numpy as np
 from hubbub.attacks.base import AttackStudy, Progress, no_progress
 from hubbub.attacks.table import AttackTable
 from hubbub.core import numbers
+from hubbub.core.settings import Setting, kind_of, read_setting, settings_of
 from hubbub.errors import AttackError
 
-Setting = int | float | str | bool | tuple[str, ...]
-
 _GIVEN = ("table", "epsilons", "generator", "progress")
-_MAX_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +44,7 @@ class Attack:
     @property
     def settings(self) -> Mapping[str, Setting]:
         """The settings with their defaults, from the signature."""
-        parameters = inspect.signature(self.study).parameters.values()
-        return MappingProxyType({each.name: each.default for each in parameters if each.name not in _GIVEN})
+        return settings_of(self.study, _GIVEN)
 
     @property
     def about(self) -> str:
@@ -85,41 +81,14 @@ class Attack:
             near = get_close_matches(name, known, n=1)
             remedy = f"Did you mean {near[0]}?" if near else f"Available settings: {', '.join(known) or 'none'}."
             raise AttackError("HB643", f"The attack {self.name} has no setting {name[:60]!r}.", remedy)
-        read = _read(value, known[name])
+        read = read_setting(value, known[name])
         if read is None:
-            kind = {bool: "true or false", int: "an integer", float: "a number", tuple: "a comma-separated list"}
-            wanted = kind.get(type(known[name]), "text")
             raise AttackError(
                 "HB643",
-                f"The setting {name} of {self.name} must be {wanted}.",
+                f"The setting {name} of {self.name} must be {kind_of(known[name])}.",
                 f"Use a value such as the default, {known[name]!r}.",
             )
         return read
-
-
-def _read(value: object, default: Setting) -> Setting | None:
-    """Convert a setting to the type of its default; None if that is not possible."""
-    if isinstance(value, str) and len(value) > _MAX_LENGTH:
-        return None
-    if isinstance(default, bool):
-        words = {"true": True, "yes": True, "false": False, "no": False}
-        return value if isinstance(value, bool) else words.get(str(value).strip().lower())
-    if isinstance(default, tuple):
-        parts = value.split(",") if isinstance(value, str) else value
-        if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
-            return None
-        return tuple(part.strip() for part in parts if part.strip())
-    if isinstance(default, str):
-        return value if isinstance(value, str) else None
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        if isinstance(default, int):
-            return None if isinstance(value, float) else int(value)
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if isfinite(number) else None
 
 
 _ATTACKS: tuple[Attack, ...] = (
@@ -137,6 +106,18 @@ _ATTACKS: tuple[Attack, ...] = (
         "homogeneity",
         "hubbub.attacks.homogeneity:study",
         "infer secrets from k-anonymous groups and suppressed counts",
+        table="may",
+    ),
+    Attack(
+        "intersection",
+        "hubbub.attacks.intersection:study",
+        "intersect k-anonymous tables of the same people",
+        table="may",
+    ),
+    Attack(
+        "swapping",
+        "hubbub.attacks.swapping:study",
+        "find rows although a column was swapped between pairs",
         table="may",
     ),
     Attack("tokens", "hubbub.attacks.tokens:study", "recover words that were replaced by hashes", table="may"),
@@ -165,6 +146,12 @@ _ATTACKS: tuple[Attack, ...] = (
         "hubbub.attacks.isolation:study",
         "find a person in the output of a crowd sanitizer",
         table="may",
+    ),
+    Attack("isolator", "hubbub.attacks.isolator:study", "isolate a lonely person by published counts"),
+    Attack(
+        "attributes",
+        "hubbub.attacks.attributes:study",
+        "complete a person's attributes from a crowd sanitizer",
     ),
 )
 

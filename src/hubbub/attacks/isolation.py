@@ -33,8 +33,8 @@ from hubbub.crowd.histogram import RecursiveHistogram, build_histogram
 from hubbub.crowd.isolation import Rate, isolates_point
 from hubbub.crowd.neighbors import Floats, NeighborIndex
 from hubbub.crowd.perturbation import perturb
-from hubbub.crowd.points import Points, make_points
-from hubbub.crowd.sanitizers import SanitizedData, bin_shares, sanitize
+from hubbub.crowd.points import Points, ScaledColumn, make_points
+from hubbub.crowd.sanitizers import SanitizedData, bin_shares, category_shares, sanitize
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
@@ -74,14 +74,14 @@ class PublishedCounts:
 class SanitizerComparison:
     """Utility, isolation and guarantee of one way to publish.
 
-    means   error of a column's mean in standard deviations, averaged over the columns
-    shares  share of rows that a column's histogram (`bins_for`) counts in the wrong bin, averaged over the columns
+    means   error of a column's mean in standard deviations, averaged over the numeric columns; None without any
+    shares  share of rows that a column's histogram (`bins_for`, or categories) counts wrongly, averaged over columns
     rates   share of each adversary's guesses that isolate a person
     """
 
     name: str
     epsilon: Fraction | None
-    means: float
+    means: float | None
     shares: float
     rates: Mapping[str, Rate]
 
@@ -137,16 +137,20 @@ def _comparison(
     name: str, epsilon: Fraction | None, points: Points, weighted: tuple[Floats, Floats], rates: Mapping[str, Rate]
 ) -> SanitizerComparison:
     centers, weights = weighted
-    total = weights.sum()
-    if total:
-        mean = weights @ centers / total
-        bins = bins_for(len(points.axes))
-        truth = bin_shares(points.values, np.ones(len(points.values)), bins)
-        wrong = np.abs(bin_shares(centers, weights, bins) - truth).sum(axis=1) / 2
-    else:
-        mean, wrong = np.zeros(len(points.axes)), np.ones(len(points.axes))
-    off = np.abs(mean - points.values.mean(axis=0)) / points.values.std(axis=0)
-    return SanitizerComparison(name, epsilon, float(off.mean()), float(wrong.mean()), rates)
+    total, bins = weights.sum(), bins_for(len(points.axes))
+    off, wrong = [], []
+    if not total:  # nothing was published: zero is as good a guess as any
+        centers, weights, total = np.zeros((1, points.values.shape[1])), np.ones(1), 1.0
+    for axis, at in points.spans:
+        true, shown = points.values[:, at], centers[:, at]
+        if isinstance(axis, ScaledColumn):
+            mean = float(weights @ shown[:, 0] / total)
+            off.append(abs(mean - true.mean()) / true.std())
+            shares = [bin_shares(part, weight, bins) for part, weight in ((true, np.ones(len(true))), (shown, weights))]
+        else:
+            shares = [category_shares(part, weight) for part, weight in ((true, np.ones(len(true))), (shown, weights))]
+        wrong.append(float(np.abs(shares[1] - shares[0]).sum() / 2))
+    return SanitizerComparison(name, epsilon, float(np.mean(off)) if off else None, float(np.mean(wrong)), rates)
 
 
 def study(

@@ -1,4 +1,4 @@
-"""Run one study in a separate process; `study_worker.py` is the other side.
+"""Run one study, of an attack or of a crowd sanitizer, in a separate process; `study_worker.py` is the other side.
 
 The child knows only its order: its environment contains no configuration, ledger, address or secret. Its private folder
 is in an in-memory file system and is deleted when the study ends, so an uploaded table is never written to disk. The
@@ -15,13 +15,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
-from hubbub.attacks.base import AttackStudy, Progress
+from hubbub.attacks.base import Progress
 from hubbub.errors import AttackError
+
+T = TypeVar("T")
 
 PROGRAM = ("-m", "hubbub.attacks.study_worker")
 _LINE = 1 << 20  # bytes of a study as JSON
@@ -37,20 +39,20 @@ class StudyProcess:
         self._mutex = threading.Lock()
         self._killed = self._late = False
 
-    def run(self, order: Mapping[str, Any], report: Progress) -> AttackStudy:
-        """Run the order. The process and its folder are removed in every case."""
+    def run(self, order: Mapping[str, Any], report: Progress, read: Callable[[Mapping[str, Any]], T]) -> T:
+        """Run the order and read its result. The process and its folder are removed in every case."""
         folder = tempfile.mkdtemp(prefix="hubbub-lab-", dir=_folder_location(uploaded=order["csv"] is not None))
         limits = {"memory": self._memory, "seconds": int(self._seconds) + 10}
         try:
             with _start(self._program, folder) as process:
-                study = self._supervise(process, {**order, **limits}, report)
+                study = self._supervise(process, {**order, **limits}, report, read)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if study is not None:
             return study
         if self._late:
             raise AttackError(
-                "HB649", f"The attack exceeded {self._seconds:g} s and was stopped.", "Use smaller settings."
+                "HB649", f"The study exceeded {self._seconds:g} s and was stopped.", "Use smaller settings."
             )
         raise no_result_error()
 
@@ -64,8 +66,12 @@ class StudyProcess:
                     os.killpg(self._process.pid, signal.SIGKILL)
 
     def _supervise(
-        self, process: "subprocess.Popen[bytes]", order: Mapping[str, Any], report: Progress
-    ) -> AttackStudy | None:
+        self,
+        process: "subprocess.Popen[bytes]",
+        order: Mapping[str, Any],
+        report: Progress,
+        read: Callable[[Mapping[str, Any]], T],
+    ) -> T | None:
         with self._mutex:
             self._process, killed = process, self._killed
         if killed:
@@ -75,7 +81,7 @@ class StudyProcess:
         try:
             with suppress(BrokenPipeError):
                 _send(process.stdin, order)
-            return _listen(process.stdout, report)
+            return _listen(process.stdout, report, read)
         finally:
             timer.cancel()
             self.kill()
@@ -111,13 +117,13 @@ def _send(inlet: IO[bytes] | None, order: Mapping[str, Any]) -> None:
         inlet.flush()  # stays open: end of file tells the child that this process is gone
 
 
-def _listen(outlet: IO[bytes] | None, report: Progress) -> AttackStudy | None:
+def _listen(outlet: IO[bytes] | None, report: Progress, read: Callable[[Mapping[str, Any]], T]) -> T | None:
     """Report the child's progress until it sends its study or an error, or closes its output."""
     while outlet is not None and (line := outlet.readline(_LINE)):
         try:
             message = json.loads(line)
             if "study" in message:
-                return AttackStudy.read(message["study"])
+                return read(message["study"])
             if "progress" in message:
                 done, step = message["progress"]
                 report(min(1.0, max(0.0, float(done))), str(step)[:200])
@@ -144,4 +150,4 @@ def _folder_location(*, uploaded: bool) -> Path | None:
 
 def no_result_error() -> AttackError:
     """Return the error for a study that ended without a result."""
-    return AttackError("HB648", "The attack ended without a result.", "Use smaller settings and run it again.")
+    return AttackError("HB648", "The study ended without a result.", "Use smaller settings and run it again.")

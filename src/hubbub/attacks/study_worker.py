@@ -1,8 +1,8 @@
 """One study in a process of its own: `python -m hubbub.attacks.study_worker`, started by the server's Attack lab.
 
-It reads one order from standard input, runs the attack, and writes lines of JSON: its progress, and finally the study
-or the error. Its order and environment contain no configuration, ledger, address or secret of the server. It exits and
-deletes its folder when the server goes away.
+It reads one order from standard input, runs the attack or the study of a crowd sanitizer, and writes lines of JSON: its
+progress, and finally the study or the error. Its order and environment contain no configuration, ledger, address or
+secret of the server. It exits and deletes its folder when the server goes away.
 
 Tested in tests/server/test_attack_lab.py.
 """
@@ -27,6 +27,8 @@ from hubbub.attacks import upload
 from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.catalogue import find_attack
 from hubbub.attacks.table import AttackTable
+from hubbub.crowd.studies.base import CrowdStudy
+from hubbub.crowd.studies.catalogue import find_study
 from hubbub.errors import HubbubError
 
 #: Public tables that ship with hubbub, by name, with their path in the package.
@@ -63,8 +65,11 @@ def confine(*, memory: int, seconds: int) -> None:
         ctypes.CDLL(None).prctl(_NOT_DUMPABLE, 0, 0, 0, 0)  # no core dump, and other processes cannot read its memory
 
 
-def study(order: Mapping[str, Any], report: Any) -> AttackStudy:
-    """Run an order."""
+def study(order: Mapping[str, Any], report: Any) -> AttackStudy | CrowdStudy:
+    """Run an order: a study of a crowd sanitizer, or an attack."""
+    if "crowd" in order:
+        entry = find_study(order["crowd"])
+        return entry.run(rng=np.random.default_rng(), settings=order["settings"], progress=report)
     attack, chosen = find_attack(order["attack"]), order["table"]
     given = None if chosen == MADE_UP else upload.table(order["csv"]) if chosen == UPLOAD else bundled(chosen)
     return attack.run(
@@ -94,7 +99,7 @@ def main(inlet: BinaryIO, outlet: BinaryIO) -> None:
     except HubbubError as error:
         send(problem=[error.code, error.message, error.remedy])
     except MemoryError:
-        send(problem=["HB648", "The attack exceeded its memory limit.", "Use smaller settings."])
+        send(problem=["HB648", "The study exceeded its memory limit.", "Use smaller settings."])
 
 
 def _watch(inlet: BinaryIO) -> None:

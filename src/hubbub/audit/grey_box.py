@@ -23,11 +23,23 @@ from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.mechanisms.propose_test_release import ProposeTestRelease
+from hubbub.mechanisms.smooth import SmoothNoise
 from hubbub.noise.source import Words, system
 
-WatchedMechanism = Laplace | Gaussian | Exponential | NoisyMax | PermuteAndFlip | JointExponential
+LocalMechanism = SmoothNoise | ProposeTestRelease
+WatchedMechanism = Laplace | Gaussian | Exponential | NoisyMax | PermuteAndFlip | JointExponential | LocalMechanism
 #: The mechanisms that analyses draw from.
-WATCHED: tuple[type[Any], ...] = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, JointExponential)
+WATCHED: tuple[type[Any], ...] = (
+    Laplace,
+    Gaussian,
+    Exponential,
+    NoisyMax,
+    PermuteAndFlip,
+    JointExponential,
+    SmoothNoise,
+    ProposeTestRelease,
+)
 #: Those that can choose for many cells at once; each cell is recorded as a draw of its own.
 _MANY: tuple[type[Any], ...] = (Exponential, PermuteAndFlip, JointExponential)
 
@@ -150,6 +162,10 @@ def charged_cost(event: Event) -> PairCost:
             return PairCost(doubled=sensitivity_squared / variance, gaussian=True)
         case events.SelectionEvent(_, sensitivity, monotone, rate):
             return _pure(rate * sensitivity * (1 if monotone else 2))
+        case events.SmoothEvent(power, slide, dilation):
+            return _pure(max((power + 1) * slide + dilation, power * dilation))
+        case events.ProposalEvent(test, answer, _):
+            return _pure(test.sensitivity / test.scale + answer.sensitivity / answer.scale)
     return PairCost()
 
 
@@ -158,6 +174,8 @@ def _pure(loss: Fraction) -> PairCost:
 
 
 def _compare(mechanism: WatchedMechanism, one: Any, two: Any, units: int, cost: PairCost) -> str | None:
+    if isinstance(mechanism, SmoothNoise | ProposeTestRelease):
+        return _compare_local(mechanism, one, two, units, cost)
     a, b = np.asarray(one), np.asarray(two)
     if a.shape != b.shape:
         return "its exact value has another shape than on the neighboring dataset."
@@ -178,6 +196,18 @@ def _compare(mechanism: WatchedMechanism, one: Any, two: Any, units: int, cost: 
     cost.doubled += loss.doubled
     cost.gaussian |= loss.gaussian
     return None if distance <= limit else f"its value changed by {distance}; its noise covers {limit}."
+
+
+def _compare_local(mechanism: LocalMechanism, one: Any, two: Any, units: int, cost: PairCost) -> str | None:
+    """Compare values whose noise follows the data: their loss is bounded by the proof of the mechanism."""
+    loss = mechanism.pair_loss(one, two)
+    if loss is None:
+        # between more than one unit, a move beyond the proposed bound is covered by δ at each step
+        return "its value changed by more than was proposed, and was tested." if units == 1 else None
+    cost.pure += loss
+    cost.doubled += loss * loss
+    whole = charged_cost(mechanism.event).pure
+    return None if loss <= units * whole else f"its loss is {float(loss):.3g}; its noise covers {float(whole):.3g}."
 
 
 def _copied(value: Any) -> Any:

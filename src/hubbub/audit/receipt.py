@@ -24,7 +24,7 @@ _DOWN = Context(prec=50, rounding=ROUND_FLOOR)
 _PI = Fraction("3.1415926535897932384626433832795028841971693993751")
 _LARGEST_VARIANCE = Fraction(10**10)
 #: Fields that a server adds to a release: they describe the request, not the release.
-_BESIDE = {"epsilon", "delta", "left", "replayed", "left_out", "notes"}
+_BESIDE = {"epsilon", "delta", "left", "replayed", "left_out", "notes", "intervals"}
 
 
 @dataclass
@@ -78,8 +78,9 @@ class _Loss:
         return _Loss(pure, self.rho * count, self.delta * count, (epsilon * count, rho * count))
 
 
-#: (cells, cells that one unit reaches, rows in each) of a grouping set; cells is None if they are not known in advance.
-CellReach = tuple[int | None, int, int]
+#: (cells, cells that one unit reaches, rows in each, rows in all of them) of a grouping set; cells is None if they are
+#: not known in advance.
+CellReach = tuple[int | None, int, int, int]
 #: The loss of a draw, and its events with their counts in the charge.
 DrawLoss = tuple[_Loss, list[tuple[dict[str, Any], int]]]
 
@@ -134,6 +135,8 @@ def _check(paper: dict[str, Any], result: ReceiptCheck) -> None:
 def _check_analysis(paper: dict[str, Any], result: ReceiptCheck) -> None:
     """Derive the loss from the facts of the mechanisms; the receipt does not show why their sensitivity holds."""
     result.lines.append(f"analysis {paper['analysis']}: {len(paper['event']['parts'])} kinds of draws")
+    if "session" in paper:
+        result.lines.append(f"an answer of the session of charge {paper['session']}, which paid for it")
     losses = []
     for event, count in paper["event"]["parts"]:
         loss = _stated_loss(_facts(event))
@@ -160,9 +163,25 @@ def _stated_loss(facts: dict[str, Any]) -> _Loss:
             alike = facts["constant_normaliser"] is True
             loss = facts["rate"] * Fraction(facts["sensitivity"]) * (1 if alike else 2)
             return _Loss(loss, loss * loss / (2 if alike else 8))
+        case "sparsevector":
+            # every answer that is above costs, once for the value and once for the threshold unless all move one way
+            moved = _positive(facts["sensitivity"])
+            above = moved * _positive(facts["hits"]) * (1 if facts["monotone"] is True else 2)
+            loss = moved / _above_zero(facts["threshold_scale"]) + above / _above_zero(facts["query_scale"])
+            return _Loss(loss, loss * loss / 2)
         case "flips":
             loss = facts["rate"] * _positive(facts["distance"])
             return _Loss(loss, loss * loss / 2)
+        case "smooth":
+            # near the value the noise moves and widens; far out it only widens
+            power, widens = _positive(facts["power"]), _above_zero(facts["dilation"])
+            loss = max((power + 1) * _above_zero(facts["slide"]) + widens, power * widens)
+            return _Loss(loss, loss * loss / 2)
+        case "proposal":
+            test, answer = (_facts(facts[name]) for name in ("test", "answer"))
+            both = _stated_loss(test) + _stated_loss(answer)
+            delta = _laplace_tail(_positive(facts["margin"]), test["scale"])
+            return _Loss(both.pure, both.rho, delta)
     raise _ReceiptError(f"Unknown mechanism {facts['mechanism']!r}.")
 
 
@@ -171,10 +190,18 @@ def _check_query(paper: dict[str, Any], result: ReceiptCheck) -> None:
     reaches = _reaches(paper)
     if paper["bounds"] is not None and "auto" in paper["bounds"]:
         result.lines.append("the query finds its contribution bounds; everything is in multiples of them")
-    for cells, touched, rows in reaches:
+    for cells, touched, rows, total in reaches:
         extent = "all existing groups" if cells is None else f"{cells} cells"
-        result.lines.append(f"one unit reaches {touched} of {extent}, with {rows} rows in each")
+        more = f" and {total} in all of them" if total < touched * rows else ""
+        result.lines.append(f"one unit reaches {touched} of {extent}, with {rows} rows in each{more}")
     losses, events = [], []
+    public = [draw for draw in paper["draws"] if draw["kind"] == "public"]
+    if public and paper["bounds"] is not None:
+        raise _ReceiptError("A count of rows is public only where each row is its own unit.")
+    if bool(public) != ("rows" in paper) or len(public) > 1:
+        raise _ReceiptError("The public number of rows is stated if it was used, once, and only then.")
+    if public:
+        result.lines.append(f"{paper['rows']} rows, which is public: neighbors have as many")
     for draw in paper["draws"]:
         loss, charged = _draw(draw, reaches, paper["relation"])
         losses.append(loss)
@@ -227,11 +254,14 @@ def _reaches(paper: dict[str, Any]) -> list[CellReach]:
     found = bounds is not None and "auto" in bounds
     groups, rows = (1, 1) if bounds is None or found else (_positive(bounds["groups"]), _positive(bounds["rows"]))
     sizes = [None if size is None else _positive(size) for size in paper["cells"]]
-    return [(size, groups if size is None else min(groups, size), rows) for size in sizes]
+    most = _positive(bounds["total"]) if bounds is not None and "total" in bounds else groups * rows
+    touched = [groups if size is None else min(groups, size) for size in sizes]
+    return [(size, reach, rows, min(most, reach * rows)) for size, reach in zip(sizes, touched, strict=True)]
 
 
 def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
     kinds = {
+        "public": _public,
         "levels": _levels,
         "rest": _rest,
         "sum": _sum,
@@ -242,6 +272,13 @@ def _draw(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> Draw
         "top": _top,
     }
     return kinds[draw["kind"]](draw, reaches, relation)
+
+
+def _public(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
+    """Count all rows of a table in which each row is a unit: replacing one changes nothing."""
+    if relation != "replace" or reaches != [(1, 1, 1, 1)]:
+        raise _ReceiptError(f"{draw['what']}: a count is public only over a whole table, where one row is replaced.")
+    return _Loss(Fraction(0), Fraction(0)), []
 
 
 def _levels(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
@@ -269,19 +306,25 @@ def _sum(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawL
 def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[CellReach], relation: str) -> _Loss:
     low, high = draw["adds"]
     l1 = squared = 0
-    for cells, touched, rows in reaches:
+    for cells, touched, rows, total in reaches:
         many = 1 if draw["per"] == "unit" else rows
         least, most = min(0, low * many), max(0, high * many)
         one = max(most, -least)
+        # a unit has as many rows in a cell as it may, until they are used up: convex sums are largest there
+        full, rest = divmod(total, many)
+        a_row = max(high, -low, 0)
+        whole = (min(touched * one, total * a_row), min(touched * one * one, (full * many**2 + rest**2) * a_row**2))
         if relation == "add_remove":
-            l1 += touched * one
-            squared += touched * one * one
+            l1 += whole[0]
+            squared += whole[1]
             continue
         # worst case over the k cells that both units reach: k change by most − least, 2(touched − k) others by one
         ends = (0 if cells is None else max(0, 2 * touched - cells), touched)
         both = most - least
-        l1 += max(k * both + 2 * (touched - k) * one for k in ends)
-        squared += max(k * both * both + 2 * (touched - k) * one * one for k in ends)
+        l1 += min(max(k * both + 2 * (touched - k) * one for k in ends), 2 * whole[0])
+        # the squares of two vectors without opposite signs add up; else the lengths do
+        times = 2 if least == 0 or most == 0 else 4
+        squared += min(max(k * both * both + 2 * (touched - k) * one * one for k in ends), times * whole[1])
     return _noise_of(noise, draw["what"], l1, squared)
 
 
@@ -306,7 +349,7 @@ def _threshold(draw: dict[str, Any], reaches: list[CellReach], relation: str) ->
     loss = _noise(noise, draw, reaches, relation)
     if draw["per"] != "unit" or draw["adds"] != [0, 1]:
         raise _ReceiptError(f"{draw['what']}: partition selection needs counts of units.")
-    (touched,) = [touched for _, touched, _ in reaches]
+    (touched,) = [touched for _, touched, _, _ in reaches]
     above = _positive(draw["threshold"]) - 1
     if _positive(facts["keys"]) < touched or _positive(facts["above"]) > above:
         raise _ReceiptError(f"{draw['what']}: a key of one unit is shown more often than the receipt states.")
@@ -385,8 +428,9 @@ def _normalizer(variance: Fraction) -> Fraction:
 
 def _selection(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
     """One selection per cell: the losses of the cells that one unit reaches add up."""
-    times = sum(touched for _, touched, _ in reaches)
-    moved = _moves(draw) * max(rows for _, _, rows in reaches) * (2 if relation == "replace" else 1)
+    # full cells cost at least as much as the same rows in more cells
+    times = sum(min(touched, -(-total // rows)) for _, touched, rows, total in reaches)
+    moved = _moves(draw) * max(rows for _, _, rows, _ in reaches) * (2 if relation == "replace" else 1)
     one_way = draw["kind"] == "selection" and draw["score"] == "mode" and relation == "add_remove"
     total, events = _Loss(Fraction(0), Fraction(0)), []
     for pick in draw["picks"]:
@@ -398,7 +442,7 @@ def _selection(draw: dict[str, Any], reaches: list[CellReach], relation: str) ->
 
 def _top(draw: dict[str, Any], reaches: list[CellReach], relation: str) -> DrawLoss:
     """Select the largest counts one after the other: a unit may contribute to all of them, to each at most its rows."""
-    moved = 1 if draw["per"] == "unit" else max(rows for _, _, rows in reaches)
+    moved = 1 if draw["per"] == "unit" else max(rows for _, _, rows, _ in reaches)
     total, events = _Loss(Fraction(0), Fraction(0)), []
     for pick in draw["picks"]:
         facts = _facts(pick)
@@ -496,7 +540,7 @@ def _check_answer(paper: dict[str, Any], answer: dict[str, Any], result: Receipt
 
 def _facts(event: dict[str, Any]) -> dict[str, Any]:
     """Convert the exact numbers of an event from text to fractions."""
-    exact = {"scale", "variance", "rate", "epsilon"}
+    exact = {"scale", "variance", "rate", "epsilon", "slide", "dilation", "threshold_scale", "query_scale"}
     return {key: Fraction(value) if key in exact else value for key, value in event.items()}
 
 

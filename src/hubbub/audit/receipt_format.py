@@ -39,7 +39,14 @@ def parse_json(text: str) -> object:
 def check_receipt(paper: object) -> None:
     """Check the format of a receipt of a query or of an analysis."""
     kind = _ANALYSIS if isinstance(paper, dict) and "analysis" in paper else _QUERY
-    _record(kind, optional={"declared": _hash, "wording": _integer(2), "left_out": _left_out})(paper, "receipt")
+    optional: dict[str, Check] = {"declared": _hash, "wording": _integer(2), "left_out": _left_out, "rows": _integer(0)}
+    compared = kind is _ANALYSIS and isinstance(paper, dict) and paper["analysis"] == "compare"
+    _record(kind, optional=optional | ({"session": _integer(1, _STORED)} if compared else {}))(paper, "receipt")
+    assert isinstance(paper, dict)  # noqa: S101 - for the type checker
+    # an answer of a session names the charge that paid for it; every other answer has draws and a cost of its own
+    free = (not paper["event"]["parts"], Fraction(paper["charge"]["epsilon"]) == 0, "session" in paper)
+    if len(set(free)) != 1:
+        _refuse("receipt.event.parts", "is not a list of at least 1.")
 
 
 def check_answer(value: object) -> None:
@@ -48,10 +55,12 @@ def check_answer(value: object) -> None:
     assert isinstance(value, dict)  # noqa: S101 - for the type checker
     rows = len(value["ratio"])
     for column in value["columns"]:
-        for part in ("values", "low", "high"):
-            if column[part] is not None and len(column[part]) != rows:
-                _refuse(f"answer.columns.{part}", "has a different length than the answer.")
-        for low, high in zip(column["low"] or (), column["high"] or (), strict=False):
+        joint, sampling = column.get("joint", {"low": [], "high": []}), column.get("sampling")
+        lists = [column["values"], column["low"], column["high"], *(joint.values() if "joint" in column else ())]
+        if any(each is not None and len(each) != rows for each in [*lists, (sampling or {}).get("values")]):
+            _refuse("answer.columns", "has a part of a different length than the answer.")
+        ends = [(column["low"] or (), column["high"] or ()), (joint["low"], joint["high"])]
+        for low, high in (pair for lows, highs in ends for pair in zip(lows, highs, strict=False)):
             if low is not None and high is not None and not low <= high:
                 _refuse("answer.columns", "has an interval whose lower end exceeds its upper end.")
 
@@ -70,6 +79,7 @@ def _left_out(value: object, where: str) -> None:
             "rows": bound,
             "maximum": bound,
             "joined": bound,
+            "rows_total": bound,
             "total": _real,
             "filtered": _flag,
             "clamped": _list(clamp),
@@ -210,6 +220,12 @@ def _noise(value: object, where: str) -> None:
     _event(value, where)
 
 
+def _laplace(value: object, where: str) -> None:
+    if not isinstance(value, dict) or value.get("mechanism") != "laplace":
+        _refuse(where, "is not Laplace noise.")
+    _event(value, where)
+
+
 def _part(value: object, where: str) -> None:
     if not isinstance(value, list) or len(value) != 2:
         _refuse(where, "is not an event with its count.")
@@ -245,7 +261,11 @@ def _column(value: object, where: str) -> None:
             "values": _list(_anything),
             "low": _optional(_list(_optional(_real))),
             "high": _optional(_list(_optional(_real))),
-        }
+        },
+        optional={
+            "sampling": _record({"values": _list(_optional(_real)), "at_most": _flag}),
+            "joint": _record({"low": _list(_optional(_real)), "high": _list(_optional(_real))}),
+        },
     )(value, where)
     assert isinstance(value, dict)  # noqa: S101 - for the type checker
     _list(_optional(_CELLS[value["kind"]]))(value["values"], f"{where}.values")
@@ -270,7 +290,7 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "laplace": {"sensitivity": _integer(1), "scale": _fraction()},
     "gaussian": {"sensitivity_squared": _integer(1), "variance": _fraction()},
     "selection": {
-        "rule": _one_of("exponential", "permute_and_flip"),
+        "rule": _one_of("exponential", "permute_and_flip", "noisy_max"),
         "sensitivity": _integer(1),
         "monotone": _flag,
         "rate": _fraction(),
@@ -278,6 +298,13 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "response": {"answers": _integer(2), "epsilon": _fraction()},
     "flips": {"distance": _integer(1), "rate": _fraction()},
     "metric": {"sensitivity": _fraction(), "rate": _fraction(), "constant_normaliser": _flag},
+    "sparsevector": {
+        "sensitivity": _integer(1),
+        "monotone": _flag,
+        "threshold_scale": _fraction(),
+        "query_scale": _fraction(),
+        "hits": _integer(1),
+    },
     "threshold": {"noise": _noise, "keys": _integer(1), "above": _integer(1)},
     "weightedthreshold": {
         "noise": _noise,
@@ -285,8 +312,11 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
         "weight": _integer(1),
         "threshold": _integer(1),
     },
+    "smooth": {"power": _integer(1, 64), "slide": _fraction(), "dilation": _fraction()},
+    "proposal": {"test": _laplace, "answer": _laplace, "margin": _integer(1)},
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {
+    "public": {},
     "levels": {"noise": _noise},
     "rest": {"noise": _noise},
     "sum": {"per": _one_of("unit", "row"), "adds": _bounds, "noise": _noise},
@@ -322,10 +352,12 @@ _COMMON: Mapping[str, Check] = {
     "relation": _one_of("add_remove", "replace"),
     "answer": _hash,
     "data": _list(_record({"dataset": _name, "unit": _name, "version": _version}), least=1),
-    "bounds": _optional(_record({"groups": _integer(1), "rows": _integer(1)}, optional={"auto": _true})),
+    "bounds": _optional(
+        _record({"groups": _integer(1), "rows": _integer(1)}, optional={"auto": _true, "total": _integer(1)})
+    ),
     "derivation": _list(_text),
-    "event": _record({"mechanism": _one_of("together"), "parts": _list(_part, least=1)}),
-    "charge": _record({"epsilon": _fraction(), "delta": _fraction(zero=True, most=Fraction(1, 2))}),
+    "event": _record({"mechanism": _one_of("together"), "parts": _list(_part)}),
+    "charge": _record({"epsilon": _fraction(zero=True), "delta": _fraction(zero=True, most=Fraction(1, 2))}),
     "ledger": _list(
         _record(
             {

@@ -96,7 +96,8 @@ def _query(planned: Plan, data: SimulatedData, result: ReplayResult, chance: ran
 def _cost(plan: Plan) -> PairCost:
     """Add up the losses of all draws of a plan at its bounds, without that of the measure that selects groups."""
     events: list[tuple[Event, int]] = [(each.mechanism.event, 1) for each in plan.levels]
-    events += [(each.mechanism.event, 1) for place, each in enumerate(plan.measures) if place != plan.keys]
+    noisy = [each.event for place, each in enumerate(plan.measures) if place != plan.keys]
+    events += [(event, 1) for event in noisy if event is not None]
     return charged_cost(Composed((*events, *(pair for each in plan.choices for pair in each.events))))
 
 

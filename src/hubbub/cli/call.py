@@ -6,7 +6,7 @@ import re
 
 from rich.console import Console
 
-from hubbub.analyses.registry import ANALYSES, function
+from hubbub.analyses.registry import ANALYSES, PAID_BEFORE, function
 from hubbub.answers import terminal
 from hubbub.cli import options, plan, query
 from hubbub.core.call import AnalysisCall, parse_call
@@ -38,12 +38,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise QueryError(
             "HB582", f"There is no analysis called {args.name}.", "Run `hubbub call` without a name to list them."
         )
-    if not args.epsilon:
+    if not args.epsilon and not (args.name in PAID_BEFORE and args.arguments):
         _describe(args.name, console)
         return 0
     args.sql = AnalysisCall(args.name, dict(map(_argument, args.arguments))).text()
     args.within, args.raw, args.show_sql = None, False, False
-    args.weight, args.parameter = [], []
+    args.weight, args.parameter, args.intervals = [], [], "each"
     return plan.run(args, console) if args.plan else query.run(args, console)
 
 

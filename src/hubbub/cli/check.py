@@ -17,7 +17,7 @@ from hubbub.config.json_schema import SCHEMA
 from hubbub.config.summary import caps, column_uses, guarantee, hidden_fact, joinable_tables, protected_unit, warnings
 from hubbub.core.numbers import brief
 from hubbub.curator import opening
-from hubbub.errors import LedgerError
+from hubbub.errors import HubbubError, LedgerError
 from hubbub.server import settings
 
 
@@ -59,6 +59,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _rows(config: Config, name: str) -> str:
+    """Count the rows of a dataset whose number of rows is public."""
+    try:
+        return f"{opening.count_public_rows(config, name):,}; their number is public"
+    except HubbubError as error:
+        return f"[yellow]could not be counted[/]: {escape(error.message)}"
+
+
 def _show_dataset(config: Config, name: str, console: Console) -> None:
     dataset = config.datasets[name]
     console.print(f"[bold]{escape(name)}[/]  [dim]{escape(dataset.place.shown)}[/]")
@@ -66,6 +74,8 @@ def _show_dataset(config: Config, name: str, console: Console) -> None:
         console.print("  public: not protected; queries on it are free\n")
         return
     facts = [("Privacy unit", escape(protected_unit(dataset))), ("Guarantee", escape(hidden_fact(dataset)))]
+    if dataset.table.public_rows:
+        facts.append(("Rows", _rows(config, name)))
     if dataset.table.unit is not None and dataset.table.unit.column is not None:
         facts.append(("Bounds", f"to see what they leave out: hubbub profile {escape(name)} --epsilon 0.2"))
     console.print(terminal.facts(facts))

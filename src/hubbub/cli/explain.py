@@ -1,46 +1,58 @@
-"""`hubbub explain`: explain an ε, a worked example, or everything released so far."""
+"""`hubbub explain`: explain an ε, one fact about privacy as a screen, or everything released so far."""
 
 import argparse
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
 from hubbub.answers import terminal
-from hubbub.attacks.separations import table as separation
+from hubbub.attacks.screens import SCREENS
 from hubbub.cli import options
 from hubbub.config import load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.curator.opening import store_of
 from hubbub.errors import ParameterError
-from hubbub.semantics.examples import tell_story
 from hubbub.semantics.explanation import Explanation, explain
 from hubbub.semantics.history import QueryHistory, query_history
 from hubbub.semantics.reference_points import REFERENCE_POINTS
+from hubbub.semantics.screens import figures, svg
+from hubbub.semantics.screens.base import Reading, Screen
+from hubbub.semantics.screens.ledger_game import ledger_game
 
+_DESCRIPTION = """\
+Explain what ε means for one person, what has been released so far, or one fact about privacy as a
+screen: sentences, a table and a figure, for parameters that you choose.
+"""
 _EXAMPLES = """\
 examples:
   hubbub explain --epsilon 1                    what anyone can learn about one person at ε = 1
   hubbub explain --epsilon 1 --delta 1e-6 --n 50000
-  hubbub explain smoking                        a worked example: smoking, dalenius or height
-  hubbub explain separation --epsilon 1         non-interactive against interactive release of a parity
+  hubbub explain smoking                        a screen; its parameters are listed below it
+  hubbub explain smoking --epsilon 2 --set rate=20 --plot smoking.svg
   hubbub explain --dataset visits               all queries so far on visits, from the ledger
   hubbub explain --dataset visits --analyst ana (or --group interns)
+  hubbub explain game --set mechanism=laplace --set prior=00=1,10=1,11=2 --set known='1*,00' --set secret=11
+  hubbub explain game --dataset visits          the game against all queries so far
+
+screens (hubbub explain NAME):
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.epilog = _EXAMPLES
-    parser.add_argument(
-        "example", nargs="?", choices=["smoking", "dalenius", "height", "separation"], help="show a worked example"
-    )
+    parser.description = _DESCRIPTION
+    parser.epilog = _EXAMPLES + "\n".join(f"  {name:<19} {screen.title}" for name, screen in SCREENS.items())
+    parser.add_argument("name", nargs="?", choices=list(SCREENS), metavar="NAME", help="show a screen (listed below)")
     parser.add_argument("-e", "--epsilon", metavar="ε", help="the ε to explain")
-    parser.add_argument("--delta", metavar="δ", default="0", help="its δ (default: %(default)s)")
+    parser.add_argument("--delta", metavar="δ", help="its δ (default: 0, or that of the screen)")
     parser.add_argument("--n", type=int, metavar="N", help="number of people in the data")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="another parameter of a screen; repeatable"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="write the figure of a screen to this .svg file")
     parser.add_argument("--belief", metavar="%", default="50", help="prior belief in percent (default: %(default)s)")
     parser.add_argument(
         "--family", type=int, metavar="K", default=4, help="size of a group to protect (default: %(default)s)"
@@ -55,69 +67,88 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run the command."""
-    if args.example == "separation" and args.dataset is None:
-        _separation(args, console)
+    if args.name == "game" or (args.name is not None and args.dataset is None):
+        _screen(SCREENS[args.name], args, console)
         return 0
-    topics = [name for name in ("example", "epsilon", "dataset") if getattr(args, name) is not None]
-    if len(topics) != 1 or ((args.analyst or args.group) and topics != ["dataset"]):
-        raise ParameterError(
-            "HB174",
-            "It is not clear what to explain.",
-            "Pass exactly one of: --epsilon ε, a worked example (smoking, dalenius, height, separation), or --dataset"
-            " NAME, optionally with --analyst or --group.",
-        )
-    match topics[0]:
-        case "example":
-            _story(args, console)
-        case "epsilon":
-            belief = numbers.exact(args.belief, "the belief") / 100
-            explanation = explain(epsilon=args.epsilon, delta=args.delta, prior=belief, people=args.n, size=args.family)
-            _print_json(explanation.to_json()) if args.json else _explanation(explanation, console)
-        case _:
-            total = _history(args)
-            _print_json(total.to_json()) if args.json else console.print(terminal.sentences(total.sentences))
+    topics = [name for name in ("name", "epsilon", "dataset") if getattr(args, name) is not None]
+    if len(topics) != 1 or args.set or args.plot or ((args.analyst or args.group) and topics != ["dataset"]):
+        raise _unclear()
+    if topics == ["epsilon"]:
+        belief = numbers.exact(args.belief, "the belief") / 100
+        delta = "0" if args.delta is None else args.delta
+        explanation = explain(epsilon=args.epsilon, delta=delta, prior=belief, people=args.n, size=args.family)
+        _print_json(explanation.to_json()) if args.json else _explanation(explanation, console)
+    else:
+        total = _history(args)
+        _print_json(total.to_json()) if args.json else console.print(terminal.sentences(total.sentences))
     return 0
+
+
+def _unclear() -> ParameterError:
+    return ParameterError(
+        "HB174",
+        "It is not clear what to explain.",
+        "Pass --epsilon ε, or the name of a screen (hubbub explain --help lists them) with its parameters, or"
+        " --dataset NAME, optionally with --analyst or --group.",
+    )
 
 
 def _print_json(form: dict[str, object]) -> None:
     print(json.dumps(form, ensure_ascii=False))  # noqa: T201
 
 
-def _story(args: argparse.Namespace, console: Console) -> None:
-    story = tell_story(args.example)
+def _screen(screen: Screen, args: argparse.Namespace, console: Console) -> None:
+    given = _parameters(args)
+    if (args.analyst or args.group) and args.dataset is None:
+        raise _unclear()
+    reading = screen.read(given) if args.dataset is None else ledger_game(given, _history(args))
+    if args.plot:
+        _plot(reading, args.plot)
     if args.json:
-        _print_json(asdict(story))
+        _print_json(screen.to_json(given, reading))
         return
-    console.print(f"[bold]{escape(story.title)}[/]")
-    console.print(terminal.sentences(story.lines))
+    console.print(f"[bold]{escape(screen.title)}[/]")
+    console.print(f"[dim]{escape(screen.about)}[/]\n")
+    console.print(terminal.sentences(reading.sentences))
+    for warning in reading.warnings:
+        console.print(f"[bold yellow]![/] {escape(warning)}")
+    if reading.rows:
+        console.print()
+        console.print(terminal.table(reading.headings, reading.rows, right=reading.numeric))
+    if reading.figure is not None:
+        console.print()
+        for line in figures.draw(reading.figure):
+            console.print(escape(line), no_wrap=True, crop=False)
+    if screen.controls:
+        values = screen.values(given)
+        shown = ", ".join(f"{control.name}={values[control.name]}" for control in screen.controls)
+        console.print(f"\n[dim]{escape(f'Parameters: {shown}. Change one with --set NAME=VALUE.')}[/]")
+    if args.plot:
+        console.print(f"[dim]Wrote the figure to {escape(args.plot)}.[/]")
 
 
-def _separation(args: argparse.Namespace, console: Console) -> None:
-    epsilon = "1" if args.epsilon is None else args.epsilon
-    people = (1, 100, 10_000) if args.n is None else (args.n,)
-    results = separation.rows(epsilon=epsilon, people=people)
-    if args.json:
-        _print_json({"epsilon": str(numbers.epsilon(epsilon)), "rows": [result.to_json() for result in results]})
-        return
-    console.print("[bold]Non-interactive against interactive release: does everybody satisfy a parity?[/]")
-    console.print(terminal.sentences(separation.sentences(epsilon=epsilon)))
-    console.print()
-    names = ("bits", "people", "response", "subset", "histogram", "bound", "corrected", "printed", "asked")
-    rows = [tuple(_brief(getattr(result, name)) for name in names) for result in results]
-    headings = ("d", "n", "resp.", "subset", "hist.", "bound", "2006", "printed", "query")
-    console.print(terminal.table(headings, rows, right=tuple(range(len(names)))))
-    console.print(
-        "[dim]Statistical distances for d bits and n people: 0 reveals nothing, 1 everything. Non-interactive:"
-        " randomized response (resp.), its best form (subset), a noisy histogram (hist.); upper bounds for 2/3 of all"
-        " parities: ours (bound), that of 2006 corrected (2006) and as printed. Interactive: one private answer"
-        " (query).[/]"
-    )
+def _parameters(args: argparse.Namespace) -> dict[str, str]:
+    """Read --set, and --epsilon, --delta and --n, which many screens have."""
+    given = {name: str(getattr(args, name)) for name in ("epsilon", "delta", "n") if getattr(args, name) is not None}
+    for text in args.set:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise ParameterError(
+                "HB692", f"{text[:60]!r} is not a parameter.", "Write a name and a value: --set epsilon=1"
+            )
+        given[name.strip()] = value
+    return given
 
 
-def _brief(figure: float | None) -> str:
-    if figure is None or isinstance(figure, int):
-        return "" if figure is None else f"{figure:,}"
-    return f"{figure:.2g}" if figure >= 0.001 else f"{figure:.1e}".replace("e-0", "e-")
+def _plot(reading: Reading, plot: str) -> None:
+    path = Path(plot)
+    if path.suffix.lower() != ".svg" or not path.parent.is_dir() or path.is_dir():
+        raise ParameterError(
+            "HB693", f"{plot[-60:]!r} cannot be written as an SVG file.", "Pass a name that ends in .svg."
+        )
+    if reading.figure is None:
+        raise ParameterError("HB693", "This screen has no figure.", "Remove --plot.")
+    path.write_text(svg.draw(reading.figure, alone=True), encoding="utf-8")
 
 
 def _explanation(explanation: Explanation, console: Console) -> None:

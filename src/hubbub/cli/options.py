@@ -50,6 +50,12 @@ def add_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weight", action="append", default=[], metavar="NAME=W", help="make output NAME W times as accurate as others"
     )
+    parser.add_argument(
+        "--intervals",
+        choices=("each", "joint"),
+        default="each",
+        help="whether each interval holds with 95%%, or all intervals of the result at once (free: the same noise)",
+    )
     parser.add_argument("--raw", action="store_true", help="return unadjusted estimates, including negative counts")
     parser.add_argument(
         "-p", "--parameter", action="append", default=[], metavar="VALUE", help="value for $1, $2, …; repeatable"

@@ -8,7 +8,7 @@ from rich.console import Console
 from hubbub.answers import render
 from hubbub.cli import options
 from hubbub.cli.session import query_options, read_sql, session_of
-from hubbub.config.summary import certainty
+from hubbub.semantics.odds import EVEN, certainty
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,5 +25,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.json:
         print(json.dumps(estimate.to_json()))  # noqa: T201
     else:
-        render.estimate(estimate, console, certainty=certainty(estimate.epsilon), sql=args.show_sql)
+        sure = certainty(EVEN, epsilon=estimate.epsilon, delta=estimate.delta, word=" sure")
+        render.estimate(estimate, console, certainty=sure, sql=args.show_sql)
     return 0 if estimate.admitted else 1

@@ -16,14 +16,13 @@ from hubbub.answers import terminal
 from hubbub.attacks.base import percent
 from hubbub.attacks.isolation import MAX_COLUMNS, SanitizerComparison, compare
 from hubbub.attacks.table import AttackTable, read
-from hubbub.cli import options
+from hubbub.cli import options, sanitize_study
 from hubbub.cli.progress import progress
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.crowd import curves
 from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, SANITIZERS, Kind
 from hubbub.crowd.isolation import check_parameters
-from hubbub.crowd.points import Points, make_points
+from hubbub.crowd.points import CategoryColumn, Column, Points, ScaledColumn, make_points
 from hubbub.crowd.sanitizers import Columns, SanitizedData, sanitize
 from hubbub.errors import CrowdError
 from hubbub.noise.source import system
@@ -46,7 +45,11 @@ examples:
   hubbub sanitize people.csv --columns age,income --bounds age=0:110 --step age=1 --with histogram --to out.csv
   hubbub sanitize people.csv --columns age,income --with ball --compare 0.1,1
                                        compare it with differentially private tables of the same rows
-  hubbub sanitize --curves plots       plot the success of adversaries over d, t and c, as SVG files
+  hubbub sanitize people.csv --columns age,ward --values ward=North,South --with ball
+                                       text columns, too: any two categories are equally far apart
+  hubbub sanitize study                list the studies of the paper's constructions
+  hubbub sanitize study subspace --plot subspace.svg
+                                       run one: a table, a plot and what it means
 """
 _BATCH = 10_000
 
@@ -54,8 +57,9 @@ _BATCH = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES
-    parser.add_argument("table", nargs="?", metavar="TABLE", help="a .csv or .parquet file")
-    parser.add_argument("--columns", metavar="A,B,…", help="numeric columns to publish")
+    parser.add_argument("table", nargs="?", metavar="TABLE", help="a .csv or .parquet file, or the word study")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="after study: the name of a study")
+    parser.add_argument("--columns", metavar="A,B,…", help="numeric and text columns to publish")
     parser.add_argument("--with", dest="kind", metavar="SANITIZER", help="a sanitizer from the list below")
     parser.add_argument("--t", type=int, default=10, metavar="N", help="size of the crowd (default: %(default)s)")
     parser.add_argument(
@@ -75,18 +79,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=STEP",
         help="resolution of a column: spread equal values within one step (1: integers); repeatable",
     )
+    parser.add_argument(
+        "--values",
+        action="append",
+        default=[],
+        metavar="COLUMN=A,B,…",
+        help="categories of a text column; repeatable (default: those in the data, which reveals them)",
+    )
     parser.add_argument("--to", metavar="FILE", help="write CSV here, with a note on what is not guaranteed")
     parser.add_argument("--compare", metavar="ε,…", help="compare with differentially private tables of the same rows")
-    parser.add_argument("--curves", metavar="FOLDER", help="write plots of success over d, t and c; takes no table")
     parser.add_argument("--force", action="store_true", help="replace existing files")
+    sanitize_study.add_arguments(parser)
     options.add_json(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run the command."""
+    if args.table == sanitize_study.WORD:
+        return sanitize_study.run(args, console)
+    sanitize_study.refuse_options(args)
     rng = np.random.default_rng(system().words(8).tolist())  # no privacy guarantee depends on it
-    if args.curves is not None:
-        return _curves(args, rng, console)
     kind, epsilons = _kind(args), _epsilons(args.compare)
     files = _files(args, kind)
     check_parameters(c=args.c, t=args.t)
@@ -94,6 +106,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     _warn(kind, aside)
     data = _points(args, rng)
     _warn_about_data(data, aside)
+    if epsilons and any(axis.width > 1 for axis in data.axes):
+        raise CrowdError("HB686", "Text columns cannot be compared with tables of counts.", "Omit --compare.")
     if epsilons and len(data.axes) > MAX_COLUMNS:
         raise CrowdError(
             "HB626", f"At most {MAX_COLUMNS} columns can be compared.", "Pass fewer columns with --columns."
@@ -169,6 +183,10 @@ def _points(args: argparse.Namespace, rng: np.random.Generator) -> Points:
         rng=rng,
         bounds={name: _pair(name, text) for name, text in _by_column(args.bounds, "--bounds age=0:110")},
         steps={name: _real(text, f"the step of {name}") for name, text in _by_column(args.step, "--step age=1")},
+        categories={
+            name: [value.strip() for value in text.split(",")]
+            for name, text in _by_column(args.values, "--values ward=North,South")
+        },
     )
 
 
@@ -202,8 +220,16 @@ def _warn(kind: Kind, console: Console) -> None:
 
 def _warn_about_data(data: Points, console: Console) -> None:
     if data.left_out:
-        console.print(f"[yellow]![/] {data.left_out:,} rows without a number in some column were skipped.")
-    undeclared = [axis.name for axis in data.axes if not axis.declared]
+        console.print(
+            f"[yellow]![/] {data.left_out:,} rows with a missing value or an undeclared category were skipped."
+        )
+    texts = [axis.name for axis in data.axes if isinstance(axis, CategoryColumn) and not axis.declared]
+    if texts:
+        console.print(
+            f"[yellow]![/] The categories of {escape(', '.join(texts))} are those in the data, which reveals them."
+            " Set them with --values."
+        )
+    undeclared = [axis.name for axis in data.axes if isinstance(axis, ScaledColumn) and not axis.declared]
     if undeclared:
         console.print(
             f"[yellow]![/] The bounds of {escape(', '.join(undeclared))} are the minimum and maximum of the data,"
@@ -224,8 +250,8 @@ def _write(path: Path, columns: Columns) -> None:
         raise CrowdError("HB625", f"{path} cannot be written: {error.strerror}.", "Choose another location.") from None
 
 
-def _text(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.10g}"
+def _text(value: float | str) -> str:
+    return str(value) if isinstance(value, int | str) else f"{value:.10g}"
 
 
 def _write_note(path: Path, sanitized: SanitizedData) -> None:
@@ -236,11 +262,16 @@ def _write_note(path: Path, sanitized: SanitizedData) -> None:
         f"Made by the crowd sanitizer '{sanitized.kind}' with t = {sanitized.t}, which {sanitized.description.does}.",
         "Columns were scaled to [-1, 1] by these bounds: "
         + "; ".join(
-            f"{axis.name} {axis.low:.10g} to {axis.high:.10g}" + ("" if axis.declared else " (taken from the data)")
-            for axis in sanitized.points.axes
+            _scale(axis) + ("" if axis.declared else " (taken from the data)") for axis in sanitized.points.axes
         ),
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _scale(axis: Column) -> str:
+    if isinstance(axis, CategoryColumn):
+        return f"{axis.name} with {axis.width} categories"
+    return f"{axis.name} {axis.low:.10g} to {axis.high:.10g}"
 
 
 def _show(sanitized: SanitizedData, compared: Sequence[SanitizerComparison], c: float, console: Console) -> None:
@@ -249,8 +280,11 @@ def _show(sanitized: SanitizedData, compared: Sequence[SanitizerComparison], c: 
     tables = [(table.name, "none" if table.epsilon is None else brief(table.epsilon), table) for table in compared]
     console.print(
         terminal.table(
-            ("published", "ε", "error of means", "rows in a wrong bin"),
-            [(name, epsilon, f"{table.means:.3f} sd", percent(table.shares)) for name, epsilon, table in tables],
+            ("published", "ε", "error of means", "rows in a wrong bin or category"),
+            [
+                (name, epsilon, "–" if table.means is None else f"{table.means:.3f} sd", percent(table.shares))
+                for name, epsilon, table in tables
+            ],
             right=(1, 2, 3),
         )
     )
@@ -299,17 +333,3 @@ def _form(
             for table in compared
         ],
     }
-
-
-def _curves(args: argparse.Namespace, rng: np.random.Generator, console: Console) -> int:
-    if args.table is not None:
-        raise CrowdError("HB626", "--curves uses simulated points and takes no table.", "Remove the table.")
-    paths = {name: Path(args.curves) / f"{name}.svg" for name in curves.CURVES}
-    _check_writable(list(paths.values()), force=args.force)
-    with progress("curves") as report:
-        for number, (name, path) in enumerate(paths.items()):
-            report(number / len(paths), name)
-            path.write_text(curves.draw(name, rng), encoding="utf-8")
-        report(1.0, "done")
-    console.print("Wrote " + ", ".join(escape(str(path)) for path in paths.values()))
-    return 0

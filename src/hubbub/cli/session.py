@@ -83,6 +83,7 @@ def query_options(args: Namespace) -> Options:
         "rows": args.rows,
         "parameters": tuple(map(_value, args.parameter)),
         "raw": args.raw,
+        "intervals": args.intervals,
         "weights": dict(map(_weight, args.weight)),
     }
 

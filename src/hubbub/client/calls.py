@@ -65,7 +65,11 @@ class Calls:
     def query(self, sql: str, key: str | None, given: Options) -> Steps[Release]:
         """Run a query."""
         body = _body(sql, given) | ({} if key is None else {"key": key})
-        return read(run_query(body, retries=self.retries), Release.from_json)
+        joint = given.get("intervals") == "joint"  # also of an answer that was recorded before
+        return read(
+            run_query(body, retries=self.retries),
+            lambda reply: Release.from_json(reply).jointly() if joint else Release.from_json(reply),
+        )
 
     def releases(self, limit: int, before: int | None) -> Steps[tuple[PastCharge, ...]]:
         """List past charges, page by page."""

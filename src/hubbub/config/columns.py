@@ -24,14 +24,16 @@ def read_column(value: object, field: Field, path: str) -> Column | None:
 
     >>> read_column({"bounds": [0, 110]}, Field("age", "text in a CSV file", None), "columns.age")
     Column(name='age', kind=<Kind.REAL: 'real'>, bounds=Bounds(low=Fraction(0, 1), high=Fraction(110, 1)),
-           step=None, values=None, other=None, hidden=False, nullable=False, auto=False)
+           step=None, values=None, other=None, hidden=False, nullable=False, auto=False, required=False)
     """
     entry = expect_mapping(value if value is not None else {}, path)
     check_keys(entry, path, KEYS["datasets.*.columns.*"])
     kind = _kind(entry, field, path)
     if kind is None:
         return None
-    hidden, nullable = (_flag(entry, name, path) for name in ("hidden", "nullable"))
+    hidden, nullable, required = (_flag(entry, name, path) for name in ("hidden", "nullable", "required"))
+    if required and nullable:
+        reject("HB416", path, "is both required and nullable", "Remove one: a required column has no NULL.")
     bounds = _bounds(entry, kind, path)
     step = _step(entry, kind, bounds, path)
     values = _values(entry, kind, path)
@@ -42,7 +44,7 @@ def read_column(value: object, field: Field, path: str) -> Column | None:
         ends = [Fraction(value) for value in values if isinstance(value, int | Fraction)]
         bounds = Bounds(min(ends), max(ends))
     auto = entry.get("bounds") == "auto"
-    return Column(field.name, kind, bounds, step, values, other, hidden, nullable, auto)
+    return Column(field.name, kind, bounds, step, values, other, hidden, nullable, auto, required)
 
 
 def _flag(entry: Mapping[str, object], name: str, path: str) -> bool:

@@ -144,6 +144,8 @@ def _unit(
 def _bounds(terms: Mapping[str, object], path: str, column: str, entity: str) -> PrivacyUnit:
     """Read the contribution bounds: declared, or found privately by each query."""
     groups, rows = terms.get("groups"), terms.get("rows")
+    if "rows_total" in terms and "auto" in (groups, rows):
+        reject("HB413", f"{path}.rows_total", "is only used with declared bounds", "Remove it, or declare `rows`.")
     if rows == "auto":
         if groups not in (None, "auto"):
             reject(
@@ -159,7 +161,10 @@ def _bounds(terms: Mapping[str, object], path: str, column: str, entity: str) ->
     if "max_rows" in terms:
         reject("HB413", f"{path}.max_rows", "is only used with `rows: auto`", "Remove it, or write `rows: auto`.")
     groups = _integer(1 if groups is None else groups, f"{path}.groups", MAX_GROUPS)
-    return PrivacyUnit(column, groups, _integer(1 if rows is None else rows, f"{path}.rows", MAX_ROWS), entity)
+    rows = _integer(1 if rows is None else rows, f"{path}.rows", MAX_ROWS)
+    total = terms.get("rows_total")
+    total = None if total is None else _integer(total, f"{path}.rows_total", MAX_ROWS)
+    return PrivacyUnit(column, groups, rows, entity, rows_total=total)
 
 
 def _check_unit_column(unit: PrivacyUnit | None, fields: tuple[Field, ...], path: str) -> None:

@@ -38,8 +38,8 @@ KEYS: Mapping[str, frozenset[str]] = {
             "arrivals",
         }
     ),
-    "datasets.*.unit": frozenset({"column", "groups", "rows", "max_rows", "entity"}),
-    "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden", "nullable"}),
+    "datasets.*.unit": frozenset({"column", "groups", "rows", "rows_total", "max_rows", "entity"}),
+    "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden", "nullable", "required"}),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor", "seeds"}),

@@ -32,6 +32,10 @@ _COLUMN = {
         "other": {"description": "Key for all values that are not in `values`; without it, GROUP BY omits such rows."},
         "hidden": {"type": "boolean", "description": "Queries cannot use this column."},
         "nullable": {"type": "boolean", "description": "GROUP BY gives NULL a group of its own."},
+        "required": {
+            "type": "boolean",
+            "description": "No value is NULL. Under `unit: row` and `relation: replace`, averages then need no count.",
+        },
     },
 }
 _UNIT = {
@@ -46,6 +50,11 @@ _UNIT = {
                 "column": {"type": "string"},
                 "groups": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
                 "rows": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
+                "rows_total": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "The most rows of one unit that a query uses in all groups together.",
+                },
                 "max_rows": {
                     "type": "integer",
                     "minimum": 1,

@@ -9,19 +9,10 @@ from hubbub.config.dataset import DatasetConfig
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Column, Kind
 from hubbub.core.unit import Relation
-from hubbub.semantics.odds import guess, percent
+from hubbub.semantics.odds import EVEN, certainty
 
 #: An integer column within bounds has a public key set if it has at most this many keys.
 MAX_KEYS = 1_000_000
-
-
-def certainty(epsilon: Fraction) -> str:
-    """Bound the certainty of someone who starts out 50% sure: e^ε/(1 + e^ε), rounded up.
-
-    >>> certainty(Fraction(1)), certainty(Fraction(6)), certainty(Fraction(40))
-    ('73.2%', '99.8%', 'almost 100%')
-    """
-    return percent(guess(epsilon=epsilon, delta=Fraction(0)))
 
 
 def protected_unit(dataset: DatasetConfig) -> str:
@@ -37,7 +28,8 @@ def protected_unit(dataset: DatasetConfig) -> str:
         return f"each {unit.column}{entity} with all of its rows; {found}"
     rows = "1 row" if unit.rows == 1 else f"{unit.rows} rows"
     groups = "1 group" if unit.groups == 1 else f"each of {unit.groups} groups"
-    return f"each {unit.column}{entity} with all of its rows; a query uses at most {rows} in {groups}"
+    total = "" if unit.rows_total is None else f", and at most {unit.rows_total:,} in all groups together"
+    return f"each {unit.column}{entity} with all of its rows; a query uses at most {rows} in {groups}{total}"
 
 
 def hidden_fact(dataset: DatasetConfig) -> str:
@@ -50,9 +42,14 @@ def hidden_fact(dataset: DatasetConfig) -> str:
 
 
 def guarantee(budget: Budget) -> str:
-    """Describe the guarantee of a cap: the maximum certainty, and the probability that it fails."""
-    failure = f", except with probability {brief(budget.delta)}" if budget.delta else ""
-    return certainty(budget.epsilon) + failure
+    """Bound the certainty of someone who starts out 50% sure, and state how often it is exceeded.
+
+    >>> guarantee(Budget(Fraction(1), Fraction(0))), guarantee(Budget(Fraction(6), Fraction(0)))
+    ('73.2%', '99.8%')
+    >>> guarantee(Budget(Fraction(1), Fraction(1, 10**6)))
+    '75.1%, except with probability 1.06e-05'
+    """
+    return certainty(EVEN, epsilon=budget.epsilon, delta=budget.delta)
 
 
 def caps(policy: Policy, dataset: str) -> list[tuple[str, Budget]]:

@@ -29,7 +29,8 @@ _UNIT = """\
     #         all rows of one {example}; each query finds privately how many of them to use.
     #   unit: {{column: {example}, groups: 5, rows: 10}}
     #         a query uses at most 10 of them in each of at most 5 groups: more exact, if these numbers are right.
-    #         `hubbub profile` recommends them, once the rest of this file is filled in.
+    #         `hubbub profile` recommends them, once the rest of this file is filled in. If nobody has more than 12 rows
+    #         in all groups together, add rows_total: 12: counts by group are then more exact.
     #         To join tables, add the same entity to each, such as entity: patient. Equal values are then one patient.
     unit:                 {blank}
     relation: add_remove  # hides whether a person is in the data; replace hides only the person's values
@@ -39,6 +40,7 @@ _UNIT = """\
       #   bounds: auto             each query finds them privately, for a quarter of its ε
       #   values: [North, South]   allows GROUP BY; add other: Elsewhere for all values that are not listed
       #   nullable: true           gives NULL a group of its own in GROUP BY
+      #   required: true           says that no value is NULL
       #   hidden: true             forbids every use
 """
 _TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp; CSV files have no types\n"

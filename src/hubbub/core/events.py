@@ -101,6 +101,24 @@ class WeightedThresholdEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class SmoothEvent:
+    """Noise of density ∝ (1 + |z|)^−(power+1) in units of S/slide, S a smooth bound on local sensitivity."""
+
+    power: int
+    slide: Fraction
+    dilation: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalEvent:
+    """Propose-test-release: noise on an answer, released where a noisy distance (the test) reaches a margin."""
+
+    test: LaplaceEvent
+    answer: LaplaceEvent
+    margin: int
+
+
+@dataclass(frozen=True, slots=True)
 class Composed:
     """The composition of several events on the same data, each with its number of repetitions."""
 
@@ -117,6 +135,8 @@ Event = (
     | SparseVectorEvent
     | ThresholdEvent
     | WeightedThresholdEvent
+    | SmoothEvent
+    | ProposalEvent
     | Composed
 )
 Facts = dict[str, object]
@@ -132,6 +152,8 @@ _STORED: dict[type[Event], str] = {
     SparseVectorEvent: "sparsevector",
     ThresholdEvent: "threshold",
     WeightedThresholdEvent: "weightedthreshold",
+    SmoothEvent: "smooth",
+    ProposalEvent: "proposal",
     Composed: "together",
 }
 _BY_STORED_NAME = {name: kind for kind, name in _STORED.items()}
@@ -192,9 +214,9 @@ def _read(facts: Facts) -> Event:
     for field in fields(kind):
         if field.type is Fraction:
             values[field.name] = Fraction(str(values[field.name]))
-        elif field.name == "noise":
-            noise = values["noise"]
+        elif field.name in ("noise", "test", "answer"):
+            noise = values[field.name]
             if not isinstance(noise, dict):
-                raise TypeError("noise")
-            values["noise"] = _read(noise)
+                raise TypeError(field.name)
+            values[field.name] = _read(noise)
     return kind(**values)  # type: ignore[arg-type]

@@ -66,7 +66,7 @@ class Renyi:
 
 @dataclass(frozen=True, slots=True)
 class Approximate:
-    """`loss` holds but for events of probability δ on each side; with a `Pure` loss this is (ε, δ)-privacy."""
+    """P = (1 − δ)P′ + δP″ and Q = (1 − δ)Q′ + δQ″, and P′ and Q′ have `loss`; with a `Pure` loss: (ε, δ)-privacy."""
 
     loss: Pure | BoundedRange | Zcdp | Renyi
     delta: Fraction

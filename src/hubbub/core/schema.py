@@ -61,6 +61,7 @@ class Column:
     hidden   queries cannot reference the column
     nullable NULL is a group of its own when grouping by this column (and unlisted values are read as NULL)
     auto     `bounds` are a public maximum, and each query finds closer ones privately
+    required no value is NULL, so that counts of the column are counts of rows
     """
 
     name: str
@@ -72,9 +73,10 @@ class Column:
     hidden: bool = False
     nullable: bool = False
     auto: bool = False
+    required: bool = False
 
     def to_json(self) -> wire.Json:
-        """Return it as JSON values; exact numbers are strings; `nullable` and `auto` are omitted where false."""
+        """Return it as JSON values; exact numbers are strings; flags that were added later are omitted where false."""
         bounds = None if self.bounds is None else [str(self.bounds.low), str(self.bounds.high)]
         form: wire.Json = {
             "name": self.name,
@@ -85,7 +87,7 @@ class Column:
             "other": None if self.other is None else wire.value(self.other),
             "hidden": self.hidden,
         }
-        return form | {name: True for name in ("nullable", "auto") if getattr(self, name)}
+        return form | {name: True for name in ("nullable", "auto", "required") if getattr(self, name)}
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
@@ -101,6 +103,7 @@ class Column:
             hidden=form["hidden"],
             nullable=form.get("nullable", False),
             auto=form.get("auto", False),
+            required=form.get("required", False),
         )
 
 
@@ -114,6 +117,7 @@ class PrivacyUnit:
              joined on the privacy ID. Without an entity ("") the table cannot be joined to another private table
     auto     whether each query finds its bounds privately; `groups` and `rows` are then the public maximum of the rows
              of one unit
+    rows_total  maximum number of rows that one unit contributes to all groups together; None: groups times rows
     """
 
     column: str | None
@@ -121,16 +125,17 @@ class PrivacyUnit:
     rows: int = 1
     entity: str = ""
     auto: bool = False
+    rows_total: int | None = None
 
     def __repr__(self) -> str:
         # stored in the replay keys of ledgers, in which an undeclared entity was the name of the column
         entity = self.entity or self.column or ""
-        auto = ", auto=True" if self.auto else ""
-        return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r}{auto})"
+        more = ", auto=True" if self.auto else "" if self.rows_total is None else f", rows_total={self.rows_total!r}"
+        return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r}{more})"
 
     def to_json(self) -> wire.Json:
-        """Return it as JSON values; `auto` is there only where it is set."""
-        return {name: value for name, value in asdict(self).items() if name != "auto" or value}
+        """Return it as JSON values; `auto` and `rows_total` are there only where they are set."""
+        return {name: value for name, value in asdict(self).items() if name not in ("auto", "rows_total") or value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,8 @@ class Table:
 
     size, repeats,   measured when a public table is loaded: its number of rows, the maximum number of rows that share
     lengths          one value of a column, and the length of the longest text of a column. They bound the fan-out and
-                     the cost of joins; they are not part of its JSON form.
+                     the cost of joins; they are not part of its JSON form. `describe` gives the size of a private table
+                     where it is public.
     rows             the rows of a small public table, column by column as queries read them: keys that occur together
     """
 
@@ -158,6 +164,11 @@ class Table:
     def public(self) -> bool:
         """Whether the table is public."""
         return self.unit is None
+
+    @property
+    def public_rows(self) -> bool:
+        """Whether the number of rows of a private table is public: neighbors differ in the contents of one row."""
+        return self.unit is not None and self.unit.column is None and self.relation is Relation.REPLACE
 
     def column(self, name: str) -> Column | None:
         """Return the visible column of this exact name, or None."""
@@ -181,7 +192,7 @@ class Table:
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
-        """Parse the output of `to_json`; ignore other keys."""
+        """Parse the output of `to_json`, and the number of rows if it is given; ignore other keys."""
         return cls(
             name=form["name"],
             columns=tuple(map(Column.from_json, form["columns"])),
@@ -189,6 +200,7 @@ class Table:
             relation=Relation(form["relation"]),
             unique=None if form["unique"] is None else tuple(form["unique"]),
             arrivals=form.get("arrivals") == "public",
+            size=form.get("rows"),
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from hubbub.answers.chart import Point, lines
+from hubbub.answers.chart import Point
 from hubbub.crowd import adversaries
 from hubbub.crowd.cross_training import cross_train
 from hubbub.crowd.histogram import build_histogram
@@ -25,6 +25,27 @@ Experiment = Callable[[Floats, float, int, np.random.Generator], Rate]
 def uniform(n: int, d: int, rng: np.random.Generator) -> Floats:
     """Sample uniform points of the cube [-1, 1]^d, the only distribution that the paper's proofs cover."""
     return rng.uniform(-1, 1, (n, d))
+
+
+def uniform_cubes(n: int, d: int, cubes: int, half: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Sample points of separated cubes around random corners of [-½, ½]^d; return them and the centers of the cubes."""
+    centers = rng.choice((-0.5, 0.5), (cubes, d))
+    return centers[rng.integers(0, cubes, n)] + rng.uniform(-half, half, (n, d)), centers
+
+
+#: Distributions in the cube [-1, 1]^d: the round ones of § 5, and the cube itself.
+ROUND = ("ball", "sphere", "Gaussian", "cube")
+
+
+def round_points(shape: str, n: int, d: int, rng: np.random.Generator) -> Floats:
+    """Sample points of one of `ROUND`; the Gaussian has deviation ¼ and is clamped to the cube."""
+    if shape == "cube":
+        return uniform(n, d, rng)
+    if shape == "Gaussian":
+        return np.clip(rng.normal(0, 0.25, (n, d)), -1, 1)
+    radius = rng.random(n) ** (1 / d) if shape == "ball" else np.ones(n)
+    points: Floats = directions(n, d, rng) * radius[:, None]
+    return np.clip(points, -1, 1)
 
 
 def by_cell_center(points: Floats, c: float, t: int, rng: np.random.Generator) -> Rate:
@@ -105,13 +126,6 @@ def sweep(
         if progress is not None:
             progress((step + 1) / len(values), f"{over} = {value:g}")
     return curves
-
-
-def draw_sweep(over: str, curves: Mapping[str, Sequence[Point]], *, note: str) -> str:
-    """Draw a sweep as SVG."""
-    label = {"d": "dimension d", "t": "crowd size t", "c": "distance ratio c", "T": "releases averaged"}[over]
-    title = f"Isolation rate by adversary ({note})"
-    return lines(curves, title=title, across=label, up="share of guesses", most=1.0, logarithmic=over == "T")
 
 
 def two_points(d: int, *, c: float, trials: int, rng: np.random.Generator) -> Rate:
@@ -200,21 +214,39 @@ def measure_factors(d: int, *, trials: int, rng: np.random.Generator) -> Floats:
 
 
 def sweep_rereleases(
-    points: Floats, shape: Shape, times: Iterable[int], *, t: int, c: float, rng: np.random.Generator, keep: bool
+    points: Floats,
+    shape: Shape,
+    times: Iterable[int],
+    *,
+    t: int,
+    c: float,
+    rng: np.random.Generator,
+    keep: bool,
+    leaving: float = 0.0,
 ) -> list[Point]:
-    """Publish perturbed points repeatedly, average them, and measure how many points are isolated."""
-    who, crowd = np.arange(len(points)), NeighborIndex(points)
+    """Publish perturbed points repeatedly, average them, and measure how many points are isolated.
+
+    Before each further release a share `leaving` of the second half of the people is replaced; the first half stays.
+    """
+    n, stay = len(points), len(points) // 2 if leaving else len(points)
+    who, current = np.arange(n), points.copy()
     releases: list[PerturbedRelease] = []
     curve: list[Point] = []
     for most in sorted(times):
         while len(releases) < most:
             first = not releases or not keep
+            if releases and leaving:
+                gone = stay + rng.permutation(n - stay)[: round(leaving * n)]
+                current[gone] = uniform(len(gone), points.shape[1], rng)
+                who = who.copy()
+                who[gone] = np.arange(who.max() + 1, who.max() + 1 + len(gone))
             releases.append(
-                perturb_afresh(points, who, shape, t=t, rng=rng)
+                perturb_afresh(current.copy(), who, shape, t=t, rng=rng)
                 if first
-                else perturb_again(releases[-1], points, who, shape, t=t, rng=rng)
+                else perturb_again(releases[-1], current.copy(), who, shape, t=t, rng=rng)
             )
-        _, guesses = average_releases(releases)
-        result = Rate.of(isolates_point(crowd, guesses, c=c, t=t))
+        people, guesses = average_releases(releases)
+        judged = NeighborIndex(current)
+        result = Rate.of(isolates_point(judged, guesses[people < stay], c=c, t=t))
         curve.append((float(most), result.share, *result.interval()))
     return curve

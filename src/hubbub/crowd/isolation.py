@@ -74,6 +74,14 @@ def isolates_among(crowd: NeighborIndex, guesses: Floats, among: Floats, *, c: f
     return hits
 
 
+def isolates_target(crowd: NeighborIndex, guesses: Floats, targets: Floats, *, c: float, t: int) -> Hits:
+    """Tell which guesses isolate their own target: guess i is about the point `targets[i]` of the crowd."""
+    check_parameters(c=c, t=t)
+    radius = crowd.query(guesses, t=t).radius
+    hits: Hits = c * np.linalg.norm(guesses - targets, axis=1) < radius
+    return hits
+
+
 def ball_wins(crowd: NeighborIndex, guesses: Floats, radii: Floats, *, c: float, t: int) -> Hits:
     """Tell which balls (q, r) win: a point within r of q, and fewer than t within c·r (§ 4.1, the ball adversary).
 

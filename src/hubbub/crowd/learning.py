@@ -3,12 +3,47 @@
 import numpy as np
 
 from hubbub.crowd.neighbors import Floats, Indices, NeighborIndex
+from hubbub.crowd.perturbation import Shape
 from hubbub.errors import CrowdError
 
 
 def projection(points: Floats, k: int) -> Floats:
     """Return the k directions (rows) of the best projection of rank k, by singular values, around the origin."""
     return np.asarray(np.linalg.svd(points, full_matrices=False)[2][:k], dtype=np.float64)
+
+
+def mixture(apart: float, *, k: int, d: int, n: int, rng: np.random.Generator) -> tuple[Floats, Indices]:
+    """Sample k spherical Gaussians of deviation 1 with means `apart` from each other; return rows and labels."""
+    axes, _ = np.linalg.qr(rng.standard_normal((d, k)))
+    labels = rng.integers(0, k, n)
+    return (axes.T * apart / np.sqrt(2))[labels] + rng.standard_normal((n, d)), labels
+
+
+def noise_variance(moved: Floats, shape: Shape, *, t: int) -> float:
+    """Estimate the variance that the sanitizer added to each coordinate, from the published rows alone.
+
+    A squared t-radius τ² of the true rows adds λ = τ²/d to a coordinate (ball: τ²/(d + 2)). The published rows spread
+    more widely, and so are their crowds: by V/(V − λ) if V is the published variance. Solve both for λ.
+    """
+    d = moved.shape[1]
+    squares = float(np.square(NeighborIndex(moved).query(moved, t=t).radius).mean())
+    published = squares / (d + 2 if shape == "ball" else d)
+    return float(published / (1 + published / moved.var(axis=0).mean()))
+
+
+def covariance_of(moved: Floats, shape: Shape, *, t: int) -> Floats:
+    """Estimate the covariance of the true rows from published ones: subtract the variance of the noise.
+
+    Theorem (Round noise and covariance). Noise in a uniform direction that has mean zero given the rows adds the same
+    variance to every coordinate and nothing to any covariance, in expectation.
+    Proof    Given the rows and the lengths, each noise vector has a uniform direction: its covariance is a multiple of
+             the identity, and it is uncorrelated with the rows and with the noise of others.
+    Tested   tests/crowd/test_learning.py::test_round_noise_adds_a_multiple_of_the_identity
+    """
+    d = moved.shape[1]
+    published = np.asarray(np.cov(moved.T), dtype=np.float64).reshape(d, d)
+    added = min(noise_variance(moved, shape, t=t), float(np.linalg.eigvalsh(published)[0]))
+    return published - added * np.eye(d)
 
 
 def cluster(a: Floats, b: Floats, k: int) -> tuple[Indices, Indices]:

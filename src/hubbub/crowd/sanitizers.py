@@ -2,21 +2,25 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.crowd import adversaries
 from hubbub.crowd.cross_training import CrossTrainedData, cross_train
 from hubbub.crowd.disclaimers import KINDS, SANITIZERS, Kind, SanitizerDescription
 from hubbub.crowd.histogram import RecursiveHistogram, build_histogram
 from hubbub.crowd.isolation import Rate, check_parameters, isolates_point
-from hubbub.crowd.neighbors import Floats, Indices, NeighborIndex
+from hubbub.crowd.neighbors import Floats, NeighborIndex
 from hubbub.crowd.perturbation import sample_around
-from hubbub.crowd.points import Points
+from hubbub.crowd.points import Points, ScaledColumn
 from hubbub.errors import CrowdError
 
 Progress = Callable[[float, str], None]
-Columns = Mapping[str, Floats | Indices]
+Columns = Mapping[str, NDArray[Any]]
+#: Shown in the cell of a histogram that was not split: any category.
+ANY = "*"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +50,13 @@ class SanitizedData:
         return {name: Rate.of(isolates_point(crowd, guesses, c=c, t=self.t)) for name, guesses in self.guesses.items()}
 
     def means(self) -> dict[str, float]:
-        """Estimate the mean of each column from the published tables."""
+        """Estimate the mean of each numeric column from the published tables."""
         positions, weights = self.weighted
-        columns = _plain(self.points, positions)
-        return {name: float(np.average(values, weights=weights)) for name, values in columns.items()}
+        return {
+            axis.name: float(np.average(axis.plain(positions[:, at]), weights=weights))
+            for axis, at in self.points.spans
+            if isinstance(axis, ScaledColumn)
+        }
 
     def shares(self, bins: int) -> Floats:
         """Estimate, for each column (rows of the result), the share of rows in each of `bins` equal bins."""
@@ -60,6 +67,12 @@ def bin_shares(positions: Floats, weights: Floats, bins: int) -> Floats:
     """Return the share of weight in equal bins of each coordinate; positions outside the cube count in the end bins."""
     index = np.clip(((positions + 1) / 2 * bins).astype(np.int64), 0, bins - 1)
     totals = np.array([np.bincount(column, weights=weights, minlength=bins) for column in index.T])
+    return np.asarray(totals / weights.sum(), dtype=np.float64)
+
+
+def category_shares(positions: Floats, weights: Floats) -> Floats:
+    """Return the share of weight of each category of a text column: that of the largest coordinate."""
+    totals = np.bincount(positions.argmax(axis=1), weights=weights, minlength=positions.shape[1])
     return np.asarray(totals / weights.sum(), dtype=np.float64)
 
 
@@ -113,12 +126,12 @@ def _of_training(points: Points, given: CrossTrainedData, t: int, rng: np.random
 def _cells(points: Points, low: Floats, side: Floats, counts: Columns) -> Columns:
     order = np.lexsort(low.T[::-1])
     ends = low + side[:, None]
-    edges: dict[str, Floats | Indices] = {}
-    for i, axis in enumerate(points.axes):
-        edges[f"{axis.name}_from"] = points.unscaled(low[order, i], i)
-        edges[f"{axis.name}_to"] = points.unscaled(ends[order, i], i)
+    edges: dict[str, NDArray[Any]] = {}
+    for axis, at in points.spans:
+        if isinstance(axis, ScaledColumn):
+            edges[f"{axis.name}_from"] = axis.plain(low[order, at])
+            edges[f"{axis.name}_to"] = axis.plain(ends[order, at])
+        else:  # halving once separates the categories
+            split = side[order] < 2
+            edges[axis.name] = np.where(split, axis.published(low[order, at]), ANY)
     return edges | {name: values[order] for name, values in counts.items()}
-
-
-def _plain(points: Points, positions: Floats) -> dict[str, Floats]:
-    return {axis.name: points.unscaled(positions[:, i], i) for i, axis in enumerate(points.axes)}

@@ -21,6 +21,7 @@ from hubbub.accounting.status import BudgetStatus, budget_status, spending
 from hubbub.accounting.store import EntryFilter
 from hubbub.analyses.base import EngineRun, PreparedAnalysis, Progress, Setting
 from hubbub.analyses.registry import prepare
+from hubbub.analyses.threshold import Comparison
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.left_out import LeftOut
@@ -31,21 +32,23 @@ from hubbub.config.dataset import DEFAULT_FAILURES
 from hubbub.core import call as calls
 from hubbub.core import chunked_json, deadline, numbers
 from hubbub.core.events import Event, from_facts
+from hubbub.core.odds import SMALL
 from hubbub.core.schema import Table
 from hubbub.curator import history as past
 from hubbub.curator import receipt as receipts
-from hubbub.curator import replay, streams
+from hubbub.curator import replay, streams, thresholds
 from hubbub.curator.draws import Draw, Draws, no_draw, run_hash
 from hubbub.curator.estimate import make_estimate
 from hubbub.curator.left_out import PUBLISHED, Profiles
 from hubbub.curator.public_query import PublicQuery, check_size, public_query
+from hubbub.curator.public_rows import PublicRowsQuery, count_rows, public_rows_query
 from hubbub.curator.query import PreparedQuery, prepare_query
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine, UnreachableError
 from hubbub.engines.multi_engine import engine_for
 from hubbub.engines.registry import engine_named
-from hubbub.errors import HubbubError, LedgerError, RunError, SpentError
+from hubbub.errors import HubbubError, LedgerError, ParameterError, RunError, SpentError
 from hubbub.sql import partition_selection
 from hubbub.sql import release_size as size
 from hubbub.sql.bind import bind
@@ -129,11 +132,14 @@ class Curator:
         Tested   tests/curator/test_path.py::test_the_charge_is_durable_before_the_engine_runs
                  tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
         """
+        if thresholds.is_comparison(question):
+            return self._compare(analyst, question, key=key, progress=progress, cancelled=cancelled)
         public = self._public_query(analyst, question)
         if public is not None:
             return self._answer_public(public)
         planned = self._plan(analyst, question, salt=self._salt)
         self._refuse_failing(analyst, planned)
+        key = thresholds.session_key(question) or key
         if streams.buys_stream(question) and not held:
             return streams.buy(
                 self,
@@ -148,9 +154,10 @@ class Curator:
         versions = self._data_versions(planned)
         left_out = self._profiles.state(planned.left_out(), versions)
         earlier = None if key is not None else self._earlier_event(analyst, planned, question, text, versions)
-        charges = self._charge(
-            analyst, planned, text, versions, key, claim, publish=publish, event=earlier or planned.event
-        )
+        with thresholds.named(question):
+            charges = self._charge(
+                analyst, planned, text, versions, key, claim, publish=publish, event=earlier or planned.event
+            )
         stored = charges[0].release
         if stored is None and earlier is not None:
             raise AssertionError("an earlier event is charged only where its release is recorded")
@@ -159,10 +166,57 @@ class Curator:
                 planned, text, charges, versions, left_out, progress=progress, cancelled=cancelled, silent=held
             )
         self._draws.seeds.erase(charges[0].entry)
-        return self._release(stored, analyst, replayed=charges[0].release is not None)
+        release = self._release(stored, analyst, replayed=charges[0].release is not None)
+        return release.jointly() if question.joint else release
+
+    def _compare(
+        self,
+        analyst: str,
+        question: Question,
+        *,
+        key: str | None,
+        progress: Progress,
+        cancelled: Callable[[], bool],
+    ) -> Release:
+        """Answer one question of a session of above threshold, which was charged before."""
+        planned = self._plan_comparison(analyst, question, salt=self._salt, key=key)
+        self._refuse_failing(analyst, planned)
+        versions = self._data_versions(planned)
+        left_out = self._profiles.state(planned.left_out(), versions)
+
+        def ask(compared: Comparison, text: str, name: str) -> Release:
+            charges = self._charge(analyst, compared, text, versions, name, None, publish=False, event=compared.event)
+            stored = charges[0].release or self._answer(
+                compared, text, charges, versions, left_out, progress=progress, cancelled=cancelled
+            )
+            self._draws.seeds.erase(charges[0].entry)
+            return self._release(stored, analyst, replayed=charges[0].release is not None)
+
+        return thresholds.compare(
+            self.ledger,
+            thresholds.folder(self.config),
+            planned,
+            analyst=analyst,
+            question=question,
+            versions=versions,
+            recorded=lambda entry: self.release(entry.sequence, analyst=analyst),
+            ask=ask,
+        )
+
+    def _plan_comparison(self, analyst: str, question: Question, *, salt: str, key: str | None = None) -> Comparison:
+        """Plan a question of a session with the terms of the session."""
+        if key is not None:
+            raise ParameterError("HB672", "A comparison takes no key.", "Leave it out: an answer can be read again.")
+        self.datasets(analyst)
+        planned = self._plan(analyst, thresholds.for_session(self.ledger, analyst, question), salt=salt)
+        if not isinstance(planned, Comparison):
+            raise TypeError("not a comparison")
+        return planned
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
-        """Estimate the privacy cost and the errors of a query; free, and without reading data."""
+        """Estimate the privacy cost and the errors of a query; free, and without reading private data."""
+        if thresholds.is_comparison(question):
+            return thresholds.estimate(self._plan_comparison(analyst, question, salt=_UNSALTED))
         public = self._public_query(analyst, question)
         if public is not None:
             return public.estimate()
@@ -180,7 +234,11 @@ class Curator:
         )
 
     def _sizes(self, planned: PreparedAnalysis) -> tuple[int | None, int | None]:
-        """Give the numbers of privacy units and rows of the dataset, if it has a profile."""
+        """Give the numbers of privacy units and rows of the dataset, if it has a profile or they are public."""
+        if len(planned.private) == 1 and planned.private[0].public_rows and planned.epsilon <= SMALL:
+            # counted only where the number may show that nothing can be learned
+            rows = self.public_rows(planned.private[0].name)
+            return rows, rows
         profiles = [self._profiles.find(table.name) for table in planned.private]
         profile = next((each for each in profiles if each is not None), None)
         return (None, None) if profile is None else (round(profile.units().value), round(profile.rows().value))
@@ -265,16 +323,30 @@ class Curator:
     ) -> None:
         self.close()
 
-    def _public_query(self, analyst: str, question: Question) -> PublicQuery | None:
-        """Read a query that needs only public tables; None for every other query."""
+    def _public_query(self, analyst: str, question: Question) -> PublicQuery | PublicRowsQuery | None:
+        """Read a query that needs only public tables, or only the public number of rows; None for every other query."""
         tables = {name: self.tables[name] for name in self.datasets(analyst)}
-        if not any(table.public for table in tables.values()):
-            return None
         with deadline.limit_planning():
-            return public_query(question, tables, most=self.config.max_cells)
+            public = any(table.public for table in tables.values())
+            query = public_query(question, tables, most=self.config.max_cells) if public else None
+            return query or self._public_rows_query(question, tables)
 
-    def _answer_public(self, query: PublicQuery) -> Release:
-        """Answer a query on public tables, exactly and for free."""
+    def _public_rows_query(self, question: Question, tables: Mapping[str, Table]) -> PublicRowsQuery | None:
+        if calls.is_call(question.sql) or not any(table.public_rows for table in tables.values()):
+            return None
+        query = bind(question.sql, tables=tables, parameters=question.values(), dialect=question.dialect)
+        return public_rows_query(query, question, self._render_options(query.tables, _UNSALTED))
+
+    def public_rows(self, dataset: str) -> int | None:
+        """Give the number of rows of a dataset where it is public, and None elsewhere; free."""
+        table = self.tables[dataset]
+        return count_rows(table, engine_for(self.engine, [dataset])) if table.public_rows else None
+
+    def _answer_public(self, query: PublicQuery | PublicRowsQuery) -> Release:
+        """Answer a query on public tables, or for the public number of rows, exactly and for free."""
+        if isinstance(query, PublicRowsQuery):
+            name = query.table.name
+            return query.answer(engine_for(self.engine, [name]).run, self._version(name))
         views = [self.config.datasets[table.name].view for table in query.tables]
         versions = {table.name: self._version(table.name) for table in query.tables}
         release = query.answer(views, lambda name: engine_for(self.engine, [name]), versions, self.config.limits)
@@ -438,6 +510,8 @@ class Curator:
         ratio = published.ratio
         if published.left_out is not None:
             paper = {**paper, "left_out": published.left_out.to_json()}
+        if published.rows is not None:
+            paper = {**paper, "rows": published.rows}
         if ratio is None:
             ratio = [None] * (len(published.outputs[0].values) if published.outputs else 0)
         return receipts.encode(published.outputs, ratio, paper, published.model)

@@ -42,7 +42,9 @@ def make_estimate(
         target=describe_target(within.strip(), prepared.expected) if "%" in within else "",
         left_out=left_out,
         groups=prepared.group_threshold(units),
+        intervals=prepared.joint_intervals(),
         fits=min(fits) if len(fits) == len(statuses) else None,
+        units=units,
         group_rows=None if rows is None or not prepared.cells else max(1, rows // prepared.cells),
         refusal=" ".join(f"{refusal.message} {refusal.remedy}" for refusal in refusals[:1]),
     )

@@ -52,6 +52,7 @@ def describe(plan: Plan) -> LeftOut:
         by=_grouped_by(plan),
         filtered=_has_filter(plan.query.relation) or any(each.where is not None for each in plan.query.aggregates),
         clamped=clamped,
+        rows_total=None if once else limits.total,
     )
 
 

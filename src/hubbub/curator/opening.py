@@ -16,10 +16,11 @@ from hubbub.curator import Curator
 from hubbub.curator import exposure as custody
 from hubbub.curator.draws import Draws
 from hubbub.curator.public import read_public_table
+from hubbub.curator.public_rows import count_rows
 from hubbub.curator.seeds import Seeds, seed_folder
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
-from hubbub.engines.multi_engine import open_engine
+from hubbub.engines.multi_engine import engine_for, open_engine
 from hubbub.errors import ConfigError
 from hubbub.private_files import create_folder
 
@@ -136,6 +137,15 @@ def tables_of(config: Config) -> dict[str, Table]:
         name: read_public_table(each, config.limits) if each.table.public else each.table
         for name, each in config.datasets.items()
     }
+
+
+def count_public_rows(config: Config, name: str) -> int:
+    """Count the rows of a dataset whose number of rows is public."""
+    engine = _engine(config)
+    try:
+        return count_rows(config.datasets[name].table, engine_for(engine, [name]))
+    finally:
+        engine.close()
 
 
 def _engine(config: Config) -> Engine:

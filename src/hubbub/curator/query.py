@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run
-from hubbub.answers.estimate import Expected
 from hubbub.answers.groups import GroupThreshold
+from hubbub.answers.joint import independent_noises, joint_sentence
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.schema import Bounds
 from hubbub.core.secret import combine_secrets
@@ -20,10 +20,12 @@ from hubbub.curator.left_out import describe
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.weighted_selection import WeightedSelection
+from hubbub.sql.allocation import LEVEL
 from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import RenderOptions
-from hubbub.sql.expressions import Col, Expr, FunctionCall
-from hubbub.sql.finish import finish
+from hubbub.sql.expected import joint_level
+from hubbub.sql.expressions import Expr
+from hubbub.sql.finish import finish, public_rows
 from hubbub.sql.keys import Cells
 from hubbub.sql.measures import KeyWeight
 from hubbub.sql.plan import Plan, bound_work, plan, privacy_terms, settle
@@ -35,6 +37,7 @@ from hubbub.sql.value_bounds import ValueBounds, value_bounds, with_bounds
 class PreparedQuery(PreparedAnalysis):
     """A planned query, ready to be charged and run.
 
+    joint   intervals shall hold for the whole answer at once
     raw     leave estimates as they are: negative counts, averages outside their bounds
     at      plans the same query at another ε
     values  the bounds of columns that the query finds first, if it has to
@@ -43,6 +46,7 @@ class PreparedQuery(PreparedAnalysis):
 
     plan: Plan
     raw: bool
+    joint: bool
     at: Callable[[Fraction], "PreparedQuery"]
     values: ValueBounds | None
     bounded: Callable[[Mapping[Expr, Bounds]], Plan]
@@ -72,6 +76,15 @@ class PreparedQuery(PreparedAnalysis):
                 enough = epsilon if other is not None and other.alone <= goal else None
         return replace(stated, units=units, enough=enough)
 
+    def joint_intervals(self) -> str:
+        """State with what probability all intervals of the answer hold, if that was requested."""
+        if not self.joint:
+            return ""
+        level = joint_level(self.plan.query, self.plan.formulas, self.plan.size)
+        count = round((1 - LEVEL) / (1 - level))
+        noisy = count // max(1, self.plan.size)
+        return joint_sentence(count, independent=independent_noises(self.receipt(), noisy))
+
     def stated_threshold(self) -> GroupThreshold | None:
         """Give the number of privacy units that a group needs, as its receipt will state it."""
         rule, keys = self.plan.threshold, self.plan.keys
@@ -98,9 +111,10 @@ class PreparedQuery(PreparedAnalysis):
         plan = self._settled(run, plan) if plan.levels else plan
         tables = combine_secrets({statement.name: run.ask(statement.sql) for statement in plan.statements})
         answer = tables.through(lambda secret: finish(plan, secret, run.source, raw=self.raw))
+        rows = tables.through(lambda secret: public_rows(plan, secret))
         columns, ratio = receipts.outputs(answer)
         found = bool(plan.left_out) or self.values is not None
-        return Published(tuple(columns), ratio=ratio, left_out=describe(plan) if found else None)
+        return Published(tuple(columns), ratio=ratio, left_out=describe(plan) if found else None, rows=rows)
 
     def _with_values(self, run: Run) -> Plan:
         """Find the bounds of columns from noisy levels, if they have to be found."""
@@ -126,6 +140,12 @@ def prepare_query(
     settings: dict[str, Any] = dict(question.planner_options(query))
     settings |= {"salt": options.salt, "hashing": options.hashing, "dialect": options.dialect}
     values = find_values(query, epsilon, options, settings)
+    if values is not None and question.joint:
+        raise QueryError(
+            "HB585",
+            "The intervals of this query cannot hold for the whole answer at once: it finds its bounds when it runs.",
+            "Use intervals='each'.",
+        )
     # where bounds have to be found, the cost of the rest must not depend on them: pure losses alone
     spent = {"epsilon": epsilon, "delta": delta} if values is None else values.settings
 
@@ -143,11 +163,12 @@ def prepare_query(
         event=planned.event,
         noise=planned.noise,
         derivation=planned.derivation,
-        expected=_labeled(planned),
+        expected=planned.outputs,
         cells=planned.size,
         statements=(*found, *planned.sql.values()),
         plan=planned,
         raw=question.raw,
+        joint=question.joint,
         at=lambda other: prepare_query(query, question, options, epsilon=other, delta=delta),
         values=values,
         bounded=bounded,
@@ -163,28 +184,3 @@ def find_values(
         return None
     neighbors, _ = privacy_terms(query, groups, rows)
     return value_bounds(query, bound_work(query, groups, rows, options), neighbors, epsilon, options)
-
-
-def _labeled(planned: Plan) -> tuple[Expected, ...]:
-    """Name the expected errors by output columns."""
-    names = labels(planned)
-    return tuple(replace(each, name=names.get(each.name, each.name)) for each in planned.expected)
-
-
-def labels(planned: Plan) -> dict[str, str]:
-    """Give each aggregate the name of its output column; inside an expression, that name and its position."""
-    names: dict[str, str] = {}
-    for name, expr in planned.query.select:
-        inside = [each for each in planned.expected if _mentions(expr, each.name)]
-        for position, each in enumerate(inside, 1):
-            alone = isinstance(expr, Col)
-            label = name if alone else f"{name} (part {position})" if len(inside) > 1 else f"in {name}"
-            if alone or each.name not in names:
-                names[each.name] = label
-    return names
-
-
-def _mentions(expr: Expr, name: str) -> bool:
-    if isinstance(expr, FunctionCall):
-        return any(_mentions(arg, name) for arg in expr.args)
-    return isinstance(expr, Col) and expr.name == name

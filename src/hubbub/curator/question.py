@@ -32,6 +32,7 @@ class PlannerOptions(TypedDict):
     groups: int | None
     rows: int | None
     weights: Mapping[str, Fraction]
+    joint: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Question:
     groups, rows   tighter contribution bounds than the owner's: less noise, where units contribute less
     weights        relative importance of the accuracy of outputs
     raw            do not clamp estimates: negative counts, averages outside their bounds
+    intervals      "each" interval holds with 95%, or all of the answer at once ("joint"); computed from the same noise
     user_function  prepares an analysis of user-defined code; text and requests cannot carry it
     """
 
@@ -61,7 +63,19 @@ class Question:
     weights: Mapping[str, Number] | None = None
     raw: bool = False
     dialect: str = "duckdb"
+    intervals: str = "each"
     user_function: Callable[[Setting], PreparedAnalysis] | None = None
+
+    @property
+    def joint(self) -> bool:
+        """Whether all intervals of the answer shall hold at once."""
+        if self.intervals not in ("each", "joint"):
+            raise ParameterError(
+                "HB584",
+                f"{str(self.intervals)[:40]!r} is not a kind of intervals.",
+                "Use 'each' for intervals that hold one by one, or 'joint' for all of them at once.",
+            )
+        return self.intervals == "joint"
 
     def values(self) -> tuple[Value, ...]:
         """Give the exact values of the parameters."""
@@ -93,11 +107,12 @@ class Question:
                     "HB138", f"weights names {name!r}, which is not a noisy output.", f"Choose from: {known}."
                 )
             weights[names[name]] = numbers.in_range(weight, f"the weight of {name}", Fraction(1, 1000), Fraction(1000))
-        return {"groups": self.groups, "rows": self.rows, "weights": weights}
+        return {"groups": self.groups, "rows": self.rows, "weights": weights, "joint": self.joint}
 
     def refuse_for_call(self) -> None:
         """Reject options that only SQL queries have."""
         given = {"within": self.within, "parameters": self.parameters, "weights": self.weights, "raw": self.raw}
+        given["intervals"] = self.joint
         for name, value in given.items():
             if value not in (None, (), [], {}, False):
                 raise ParameterError(

@@ -16,6 +16,7 @@ from hubbub.accounting.chain import Entry
 from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.left_out import LeftOut
 from hubbub.answers.release import Cell, Output, answer_json, read_answer
+from hubbub.answers.sampling import SamplingErrors
 from hubbub.core import chunked_json as pieces
 from hubbub.core.events import to_facts
 from hubbub.curator.replay import declared_hash
@@ -23,11 +24,11 @@ from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import topk
 from hubbub.sql.auto_bounds import LevelHistogram
 from hubbub.sql.explain import describe, show
-from hubbub.sql.finish import Answer
 from hubbub.sql.measures import KeyWeight, UnitCount
 from hubbub.sql.noise import CellSelections, NoisyMeasure
 from hubbub.sql.partition_selection import Rule
 from hubbub.sql.plan import Plan
+from hubbub.sql.presentation import Answer
 from hubbub.sql.value_bounds import ValueBounds
 
 FORMAT = 1
@@ -83,6 +84,9 @@ def draws(plan: Plan) -> list[dict[str, Any]]:
     facts = [_levels(level) for level in plan.levels]
     for place, noised in enumerate(plan.measures):
         rule = plan.threshold if place == plan.keys else None
+        if noised.event is None:
+            facts.append({"kind": "public", "what": "rows: their number is public under the replace relation"})
+            continue
         adds = plan.adds[place] if plan.levels else (noised.measure.low, noised.measure.high)
         facts.append(_sum(noised, adds) if rule is None else _groups(noised, rule))
     facts += map(_selection, plan.choices)
@@ -125,7 +129,7 @@ def _sum(noised: NoisyMeasure, adds: tuple[int, int]) -> dict[str, Any]:
         "what": describe(measure),
         "per": "unit" if isinstance(measure, UnitCount) else "row",
         "adds": list(adds),
-        "noise": to_facts(noised.mechanism.event),
+        "noise": None if noised.event is None else to_facts(noised.event),
     }
 
 
@@ -151,10 +155,24 @@ def _selection(chosen: CellSelections) -> dict[str, Any]:
 def outputs(answer: Answer) -> tuple[list[Output], list[float | None]]:
     """Convert arrays to plain values; NaN and infinite bounds become None."""
     columns = []
-    for name, values, low, high in zip(answer.columns, answer.values, answer.low, answer.high, strict=True):
-        kind, cells = _cells(values)
-        exact = bool(np.all(np.isnan(low)) and np.all(np.isnan(high)))
-        columns.append(Output(name, kind, cells, None if exact else _floats(low), None if exact else _floats(high)))
+    for place, (name, values) in enumerate(zip(answer.columns, answer.values, strict=True)):
+        (kind, cells), low, high = _cells(values), answer.low[place], answer.high[place]
+        if np.all(np.isnan(low)) and np.all(np.isnan(high)):
+            columns.append(Output(name, kind, cells))
+            continue
+        sampling = answer.sampling[place] if answer.sampling else None
+        known = sampling is not None and bool(np.isfinite(sampling.half).any())
+        columns.append(
+            Output(
+                name,
+                kind,
+                cells,
+                _floats(low),
+                _floats(high),
+                SamplingErrors(_floats(sampling.half), sampling.at_most) if known and sampling is not None else None,
+                (_floats(answer.joint[place][0]), _floats(answer.joint[place][1])) if answer.joint else None,
+            )
+        )
     return columns, _floats(answer.ratio)
 
 

@@ -50,7 +50,9 @@ def declared_hash(tables: Iterable[Table]) -> str:
 def _declared(table: Table) -> dict[str, Any]:
     """Give what an answer about a table depends on. A field that is added later is omitted where it has no effect."""
     unit = table.unit
-    auto = {"auto": True} if unit is not None and unit.auto else {}
+    auto: dict[str, Any] = {"auto": True} if unit is not None and unit.auto else {}
+    if unit is not None and unit.rows_total is not None:
+        auto["rows_total"] = unit.rows_total
     return {
         "name": table.name,
         "unit": None if unit is None else {"column": unit.column, "groups": unit.groups, "rows": unit.rows} | auto,
@@ -68,6 +70,7 @@ def _column(column: Column) -> dict[str, Any]:
         "other": None if column.other is None else wire.value(column.other),
         "nullable": True if column.nullable else None,
         "auto": True if column.auto else None,
+        "required": True if column.required else None,
     }
     return {"name": column.name} | {name: fact for name, fact in facts.items() if fact is not None}
 

@@ -1,6 +1,7 @@
 """The session of an analyst; the client of a server has the same methods."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -43,7 +44,7 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         """Show the declarations of a dataset: its privacy unit, and its columns with their facts."""
         if dataset not in self.datasets():
             raise unknown_dataset(dataset, self.datasets())
-        return self._curator.tables[dataset].shown()
+        return replace(self._curator.tables[dataset].shown(), size=self._curator.public_rows(dataset))
 
     def budget(self) -> tuple[BudgetOverview, ...]:
         """Show the spent and the remaining budget of each dataset."""

@@ -5,16 +5,20 @@ paper are replaced by the best ones, and constants that are too small by the lea
 them. Every bound is rounded up.
 """
 
+import math
 from fractions import Fraction
 
 from hubbub.accounting.convert import delta_at
 from hubbub.core import numbers
-from hubbub.core.interval import Interval, exp, log, sqrt
+from hubbub.core.interval import Interval, exp, log
 from hubbub.core.loss import Pure
+from hubbub.core.odds import LARGE
 from hubbub.errors import ParameterError
 from hubbub.semantics.odds import guess
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
+#: The η that are tried to split a loss at ε + η.
+_ETAS = tuple(2.0**-30 * 1.1**step for step in range(260))
 
 
 def beliefs(*, epsilon: Fraction) -> Fraction:
@@ -86,39 +90,80 @@ def conditioned(*, epsilon: Fraction, delta: Fraction, kept: Fraction) -> tuple[
     """Bound the probability that conditional distributions are not (3ε, kept)-indistinguishable: (3ε, probability).
 
     Theorem (Conditioning). If (A, B) and (A′, B′) are (ε, δ)-indistinguishable, then for every d > 0, except with
-    probability 2δ/d + δ(1 + e^{−2ε})/(1 − e^{−ε}) over t drawn from B or from B′, A given B = t and A′ given B′ = t are
-    (3ε, d)-indistinguishable.
-    Proof    That of Kasiviswanathan and Smith, Lemma 3.4, with the point-wise form of `pointwise` where they use
-    2δ/(εe^ε): outside the answers whose ratio exceeds e^{±2ε}, a t with a set S_t that breaks (3ε, d) adds
-    Pr[B = t]·d to Pr[(A, B) ∈ T] − e^ε Pr[(A′, B′) ∈ T] for T = ∪ S_t × {t}, which is at most δ; once for each
-    direction.
+    probability (1 + e^ε)δ/d + δ + δ(1 + e^{−2ε})/(1 − e^{−ε}) over t drawn from B or from B′, A given B = t and A′
+    given B′ = t are (3ε, d)-indistinguishable.
+    Proof    As Kasiviswanathan and Smith, Lemma 3.4. Outside the answers whose ratio exceeds e^{±2ε} (`pointwise`), a t
+    with a set S_t where A exceeds e^{3ε} times A′ by d adds Pr[B = t]·d to Pr[(A, B) ∈ T] − e^ε Pr[(A′, B′) ∈ T] for
+    T = ∪ S_t × {t}, which is at most δ: B is such a t with probability at most δ/d. In the other direction B′ is one
+    with probability at most δ/d, and so B with probability at most e^ε δ/d + δ. (They print 2δ/d for both, which fails
+    from about ε = ln 2 on.)
     Tested   tests/semantics/test_indistinguishability.py::test_conditional_distributions_stay_close_on_random_joints
+             tests/semantics/test_indistinguishability.py::test_the_printed_conditioning_lemma_fails_at_one
     """
     wide, mass = pointwise(epsilon=epsilon, delta=delta)
-    return wide + epsilon, min(_ONE, 2 * delta / kept + mass)
+    return wide + epsilon, min(_ONE, ((1 + exp(epsilon)) * delta / kept + delta + mass).above(60))
+
+
+def printed_chance(*, delta: Fraction, people: int) -> Fraction:
+    """Return 4√(nδ), rounded up: the probability of Theorem 2.4 at which beliefs are bounded."""
+    squared = math.ceil(people * delta * 10**80)
+    root = math.isqrt(squared)
+    return min(_ONE, Fraction(4 * (root + (root * root < squared)), 10**40))
 
 
 def approximate_beliefs(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fraction, Fraction]:
     """Bound how far beliefs change under (ε, δ)-privacy, and the probability that they change more.
 
-    Theorem (Approximate privacy bounds beliefs). (ε, δ)-DP on n people implies (s, δ′)-semantic privacy with
-    s = (e^{3ε} − 1 + 2√(nδ))/(e^{3ε} + 1) and δ′ = 2√(nδ) + nδ(1 + e^{−2ε})/(1 − e^{−ε}).
-    Proof    (x, A(x)) and (x, A(x₋ᵢ)) are (ε, δ)-indistinguishable, x drawn by the belief. Condition on the answer with
-    d = √(nδ), add up the chances over the n persons, and take `difference` at (3ε, d). Compare `odds.semantic`, Theorem
-    2.4(1) as printed, which follows where δ < ε²/n but says nothing from ε = 0.231 on; this one says something
-    wherever δ′ < 1.
+    Theorem (Approximate privacy bounds beliefs). (ε, δ)-DP on n people implies (s, δ′)-semantic privacy, for all η > 0
+    and 0 < d < 1, with κ = δ/(1 − e^{−η}) and
+    (1) E = e^{ε+η}, s = (E − 1 + 2d)/(E + 1), δ′ = n((1 + e^ε)κ/d + δ);
+    (2) E = e^{2ε+η}, the same s, δ′ = n((1 + e^ε)δ/d + δ + κ(1 + e^{−ε−η})).
+    Proof    (1) Draw x by the belief; let w(x) and v(x) be the probabilities of x with the answer t in game 0 and in
+    game i, p and q the posteriors, and B and B′ where w > Ev and where v > Ew. By `core.odds.exceedance` B has a
+    probability of at most κ in game 0, and B′ in game i. By Markov p(B) ≤ d except with probability κ/d in game 0, and
+    q(B′) ≤ d except with probability κ/d in game i, so e^ε κ/d + δ in game 0. For a set T and c = Σv/Σw, p(T) ≤ d +
+    cE·q(T), and 1 − p(T) ≥ (c/E)(1 − q(T) − d). With a = 1 − p(T) and b = q(T) that gives (1 − d − a)(1 − d − b) ≤
+    E²ab, whence a + b ≥ 2(1 − d)/(E + 1): p(T) − q(T) ≤ s. Add up over the n persons.
+    (2) `conditioned` with 2ε + η for 3ε, then `difference`.
+    Here     δ′ is the 4√(nδ) of Kasiviswanathan and Smith, Theorem 2.4(1), and η and d are chosen for the least s. Any
+    choice is valid, so the search may be in floating point; s is computed exactly and rounded up. Compare
+    `odds.semantic`, the theorem as printed.
     Tested   tests/semantics/test_bounds.py::test_the_bound_under_delta_holds_on_random_games
+             tests/semantics/test_bounds.py::test_the_bound_under_delta_holds_on_games_near_it
+             tests/semantics/test_bounds.py::test_a_million_people_at_one
 
-    >>> bound = approximate_beliefs(epsilon=Fraction(1, 10), delta=Fraction(1, 10**12), people=10**6)
+    >>> bound = approximate_beliefs(epsilon=Fraction(1), delta=Fraction(1, 10**12), people=10**6)
     >>> [round(float(x), 4) for x in bound]
-    [0.1497, 0.002]
+    [0.4899, 0.004]
     """
     people = numbers.integer(people, "people", 1, 10**12)
-    kept = min(_ONE, sqrt(Interval.of(people * delta)).above())
     if not delta:
-        return difference(epsilon=3 * epsilon, delta=_ZERO), _ZERO
-    wide, chance = conditioned(epsilon=epsilon, delta=delta, kept=kept)
-    return difference(epsilon=wide, delta=kept), min(_ONE, people * chance)
+        return beliefs(epsilon=epsilon), _ZERO
+    chance = printed_chance(delta=delta, people=people)
+    if chance == 1 or epsilon > LARGE:
+        return _ONE, _ONE
+    levels = [_level(way, epsilon, delta, people, chance) for way in (1, 2)]
+    return min(levels), chance
+
+
+def _level(way: int, epsilon: Fraction, delta: Fraction, people: int, chance: Fraction) -> Fraction:
+    """Return s of one way of the theorem, with the best η of a grid."""
+
+    def rough(eta: float) -> float:
+        kappa = float(delta) / -math.expm1(-eta)
+        left = float(chance / people - delta) - (0 if way == 1 else kappa * (1 + math.exp(-float(epsilon) - eta)))
+        d = (1 + math.exp(float(epsilon))) * (kappa if way == 1 else float(delta)) / left if left > 0 else 1.0
+        growth = math.exp(way * float(epsilon) + eta)
+        return 1 - 2 * (1 - min(d, 1.0)) / (growth + 1)
+
+    eta = Fraction(min(_ETAS, key=rough))
+    kappa = delta / (1 - exp(-eta))
+    left = chance / people - delta - (0 if way == 1 else kappa * (1 + exp(-epsilon - eta)))
+    if not Interval.of(left).low > 0:
+        return _ONE
+    d = (1 + exp(epsilon)) * (kappa if way == 1 else delta) / left
+    growth = exp(way * epsilon + eta)
+    return max(_ZERO, min(_ONE, (1 - 2 * (1 - d) / (growth + 1)).above(40)))
 
 
 def local_beliefs(

@@ -6,10 +6,9 @@ not used.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache
 from statistics import NormalDist
 
 from hubbub.core.finite import FiniteDistribution
@@ -20,26 +19,14 @@ from hubbub.noise.source import RandomSource, system
 from hubbub.semantics.bounds import beliefs
 from hubbub.semantics.games import Game
 from hubbub.semantics.odds import in_a_hundred
+from hubbub.semantics.screens import base
+from hubbub.semantics.screens.base import Reading, Screen, share
+from hubbub.semantics.screens.figures import Bars
 
 #: What an adversary is unsure of: whether the first theory holds, Alice's bit, and how many others have the trait.
 World = tuple[bool, int, int]
 
-#: The title of each example.
-TITLES = {
-    "smoking": "Does a study of smokers breach Alice's privacy?",
-    "dalenius": "Can a study reveal nothing at all about a respondent?",
-    "height": "Was Turing's privacy breached?",
-}
-
-_REACH = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """A worked example as text."""
-
-    title: str
-    lines: tuple[str, ...]
+_REACH = 2
 
 
 @dataclass(frozen=True)
@@ -89,57 +76,58 @@ def _alice_has_trait(world: World) -> bool:
     return world[1] == 1
 
 
-def format_percent(chance: Enclosure) -> str:
-    """Format an enclosed probability to a tenth of a percent.
-
-    >>> format_percent((Fraction(1, 3), Fraction(1, 3))), format_percent((Fraction(1, 10**9), Fraction(1, 10**9)))
-    ('33.3%', '0.0%')
-    """
-    return f"{float(100 * (chance[0] + chance[1]) / 2):.1f}%"
-
-
 def _bound(epsilon: Fraction) -> str:
     most = in_a_hundred(beliefs(epsilon=epsilon))
     return f"At this ε, one row changes any belief by at most {most} percentage points."
 
 
-@cache
-def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
+def _beliefs(study: TraitStudy, answer: int) -> tuple[Enclosure, Enclosure, Bars]:
+    """Return the posteriors with and without Alice's row after an answer, and their figure."""
+    used, unused = study.after(answer, used=True), study.after(answer, used=False)
+    heights = tuple(float(chance) for chance in (study.before, used[0], unused[0]))
+    groups = ("before", "with her row", "without it")
+    return used, unused, Bars("Belief that Alice has the trait", groups, (("belief", heights),))
+
+
+@lru_cache(maxsize=32)
+def smoking(*, epsilon: Fraction = Fraction(1, 2), n: int = 60, rate: int = 30) -> Reading:
     """Tell how a study teaches an insurer something about Alice, whether or not she is in it."""
-    study = TraitStudy(people, epsilon, Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
-    answer = round(people * study.rates[0])
-    return Story(
-        TITLES["smoking"],
+    study = TraitStudy(n, epsilon, Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
+    answer = round(n * Fraction(rate, 100))
+    used, unused, figure = _beliefs(study, answer)
+    return Reading(
         (
-            f"A study counts how many of {people} smokers fall ill, with noise for ε = {brief(epsilon)}. An insurer"
+            f"A study counts how many of {n} smokers fall ill, with noise for ε = {brief(epsilon)}. An insurer"
             " does not know whether smoking is harmful: either 30% or 10% of smokers fall ill. So their estimate"
-            f" for Alice, a smoker, is {format_percent((study.before, study.before))}.",
-            f"The answer is {answer}. The insurer's estimate for Alice is now"
-            f" {format_percent(study.after(answer, used=True))}.",
-            f"Without Alice's row, the same answer gives {format_percent(study.after(answer, used=False))}: the insurer"
+            f" for Alice, a smoker, is {share(study.before)}.",
+            f"The answer is {answer}. The insurer's estimate for Alice is now {share(used)}.",
+            f"Without Alice's row, the same answer gives {share(unused)}: the insurer"
             " learned from the study, not from her row.",
             _bound(epsilon),
         ),
+        figure=figure,
     )
 
 
-@cache
-def dalenius(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
+@lru_cache(maxsize=32)
+def dalenius(*, epsilon: Fraction = Fraction(1, 2), n: int = 60) -> Reading:
     """Tell why no useful study can reveal nothing about a respondent."""
-    study = TraitStudy(people, epsilon, Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
-    return Story(
-        TITLES["dalenius"],
+    study = TraitStudy(n, epsilon, Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
+    used, unused, figure = _beliefs(study, 0)
+    return Reading(
         (
             "In 1977, Dalenius asked that a study reveal nothing about a respondent that could not be learned without"
             " the data. Suppose someone is 99% sure that everybody has two left feet. Their estimate for Alice is then"
-            f" {format_percent((study.before, study.before))}.",
-            f"A count of people with two left feet among {people}, with noise for ε = {brief(epsilon)}, is 0."
-            f" The estimate for Alice falls to {format_percent(study.after(0, used=True))}: the study changed a belief"
+            f" {share(study.before)}.",
+            f"A count of people with two left feet among {n}, with noise for ε = {brief(epsilon)}, is 0."
+            f" The estimate for Alice falls to {share(used)}: the study changed a belief"
             " about her completely.",
-            f"Without her row, the same answer gives {format_percent(study.after(0, used=False))}. Any useful answer"
+            f"Without her row, the same answer gives {share(unused)}. Any useful answer"
             " has this effect; what can be guaranteed is that her participation makes little difference.",
-            _bound(epsilon),
+            f"{_bound(epsilon)} That every useful release fails Dalenius' goal, whatever noise it adds, is shown by"
+            " `hubbub explain pad`.",
         ),
+        figure=figure,
     )
 
 
@@ -176,21 +164,20 @@ class Heights:
         return Fraction(self.noise.sample(total, source), self.people)
 
 
-def height(source: RandomSource, *, epsilon: Fraction = Fraction(1, 2), people: int = 1000) -> Story:
+def height(source: RandomSource, *, epsilon: Fraction = Fraction(1, 2), n: int = 1000) -> Reading:
     """Tell how a mean and auxiliary information reveal the height of someone who is not in the data."""
-    heights = Heights(people, epsilon)
+    heights = Heights(n, epsilon)
     half = -(-(heights.half_width + Fraction(1, 2)) // 1)  # the half is for rounding to whole millimeters
-    tallest = people - 1
+    tallest = n - 1
     estimates = [round(heights.mean(source, left_out=row)) + heights.TALLER for row in (None, tallest)]
-    return Story(
-        TITLES["height"],
+    return Reading(
         (
             f"Everybody knows that Turing is {heights.TALLER} mm taller than the average Lithuanian woman. Nobody knows"
             f" that average; heights are between {heights.LOW} and {heights.HIGH} mm.",
-            f"A private mean of {people:,} simulated women, with noise for ε = {brief(epsilon)}, reveals Turing's"
+            f"A private mean of {n:,} simulated women, with noise for ε = {brief(epsilon)}, reveals Turing's"
             f" height: {estimates[0]} mm, with a 95% margin of error of ±{half} mm.",
             f"Without the row of the tallest woman, the estimate is {estimates[1]} mm, with the same margin of error"
-            f" around a mean that changed by at most {-(-(heights.HIGH - heights.LOW) // people)} mm. Turing himself is"
+            f" around a mean that changed by at most {-(-(heights.HIGH - heights.LOW) // n)} mm. Turing himself is"
             " in neither dataset.",
             "The population and the auxiliary information revealed the height. No single row made it possible, so"
             " removing a row would have protected nobody.",
@@ -198,11 +185,28 @@ def height(source: RandomSource, *, epsilon: Fraction = Fraction(1, 2), people: 
     )
 
 
-def tell_story(name: str) -> Story:
-    """Tell the example of this name, with system randomness where it needs noise."""
-    examples: dict[str, Callable[[], Story]] = {
-        "smoking": smoking,
-        "dalenius": dalenius,
-        "height": partial(height, system()),
-    }
-    return examples[name]()
+_STUDY = (base.epsilon("0.5"), base.whole("n", "People", 60, steps=(5, 10, 20, 40, 60, 80), low=2, high=80))
+
+SCREENS = (
+    Screen(
+        "smoking",
+        "Does a study of smokers breach Alice's privacy?",
+        "Learning about a population is not a breach (Kasiviswanathan and Smith 2014, example 1).",
+        (*_STUDY, base.whole("rate", "Ill in the answer (%)", 30, steps=range(0, 101, 5), low=0, high=100)),
+        smoking,
+    ),
+    Screen(
+        "dalenius",
+        "Can a study reveal nothing at all about a respondent?",
+        "Dalenius' goal of 1977, with the two left feet of Dwork (2011). See also `hubbub explain pad`.",
+        _STUDY,
+        dalenius,
+    ),
+    Screen(
+        "height",
+        "Was Turing's privacy breached?",
+        "A mean and auxiliary information reveal the height of someone who is not in the data (Dwork 2011).",
+        (base.epsilon("0.5"), base.whole("n", "People", 1000, steps=(100, 300, 1000, 3000, 10000), low=10, high=10000)),
+        lambda *, epsilon, n: height(system(), epsilon=epsilon, n=n),
+    ),
+)

@@ -5,8 +5,11 @@ from fractions import Fraction
 
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
+from hubbub.core.odds import LARGE, MANY, but_for, factor, three_digits, times
 from hubbub.semantics.bounds import approximate_beliefs, beliefs
-from hubbub.semantics.odds import EVEN, Meaning, but_for, in_a_hundred, meaning
+from hubbub.semantics.information import bits_about_a_fact, bits_about_a_person
+from hubbub.semantics.odds import EVEN, Meaning, in_a_hundred, meaning, semantic
+from hubbub.semantics.pointwise import calibrated_exceedance
 from hubbub.semantics.reference_points import REFERENCE_POINTS, compare
 from hubbub.semantics.tradeoff import approximate
 
@@ -39,10 +42,43 @@ class Explanation:
         else:
             most, chance = approximate_beliefs(epsilon=known.epsilon, delta=known.delta, people=known.people)
         if chance >= 1 or most >= 1:
-            return "At this δ and n, there is no bound on how far one person's data changes a belief."
+            at = "δ and n" if known.delta else "ε"
+            return f"At this {at}, there is no bound on how far one person's data changes a belief."
+        change = f"One person's data changes any belief by at most {in_a_hundred(most)} percentage points"
+        return f"{change}{but_for(chance)}{self._printed()}."
+
+    def _printed(self) -> str:
+        """Return what the published theorem says beside it."""
+        known = self.meaning
+        if not known.delta or known.people is None:
+            return ""
+        printed = semantic(epsilon=known.epsilon, delta=known.delta, people=known.people)
+        says = "says nothing here" if printed is None or printed[0] >= 1 else f"has {in_a_hundred(printed[0])}"
+        return f" (Kasiviswanathan and Smith 2014, Theorem 2.4, {says})"
+
+    @property
+    def exceedance(self) -> str:
+        """What δ is not: the chance that the odds rise by more than e^ε."""
+        known = self.meaning
+        chance = calibrated_exceedance(epsilon=known.epsilon, delta=known.delta) if known.delta else None
+        if chance is None or factor(known.epsilon) > MANY:
+            return ""
         return (
-            f"One person's data changes any belief by at most {in_a_hundred(most)} percentage points{but_for(chance)}."
+            f"δ is not the chance that the odds rise by more than e^ε = {times(factor(known.epsilon))}: with Gaussian"
+            f" noise of this ε and δ, it is {three_digits(chance)}, or {times(chance / known.delta)} times δ."
         )
+
+    @property
+    def bits(self) -> str:
+        """The information that the answers tell about one person."""
+        known = self.meaning
+        fact = three_digits(bits_about_a_fact([(known.epsilon, known.delta)]))
+        amount = "1 bit" if fact == "1" else f"{fact} bits"
+        told = f"The answers tell at most {amount} about a yes-or-no fact about one person"
+        if known.delta or known.epsilon > LARGE:
+            return f"{told}, to someone who knows everybody else's data."
+        everything = three_digits(bits_about_a_person(known.epsilon))
+        return f"{told}, and {everything} bits about that person in all, to someone who knows everybody else's data."
 
     @property
     def comparison(self) -> str:
@@ -53,16 +89,20 @@ class Explanation:
     def sentences(self) -> tuple[str, ...]:
         """All sentences, the most important first."""
         known = self.meaning
-        return (
+        lines = (
             known.belief,
             known.rare,
             known.odds,
+            self.exceedance,
             known.guesses,
             known.test,
+            known.consequence,
             known.family_of(self.size),
             self.beliefs,
+            self.bits,
             self.comparison,
         )
+        return tuple(line for line in lines if line)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -20,10 +20,12 @@ from hubbub.accounting.policy import Policy
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.core.events import Composed, Event, from_facts
 from hubbub.core.numbers import brief
+from hubbub.core.odds import LARGE, factor, three_digits, times
 from hubbub.core.schema import unknown_dataset
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.semantics import tradeoff
 from hubbub.semantics.odds import LEVEL, Meaning, in_a_hundred, meaning, percent, power_sentence
+from hubbub.semantics.pointwise import exceedance_of
 from hubbub.semantics.tradeoff import TradeOff
 
 
@@ -96,16 +98,30 @@ class QueryHistory:
         lines = [self.heading]
         plain, curve = self.plain(), self.tradeoff()
         if plain is not None:
-            lines += [_sum(plain), plain.guesses]
+            lines += [_sum(plain), plain.guesses, plain.odds]
         else:
             lines.append("Queries with Gaussian noise have no pure ε, and the cap has no δ to express their cost at.")
         most = "at most" if curve.certain else "at most about"
         power = power_sentence(f"{most} {percent(curve.power(LEVEL))}")
         lines.append(
             "If all queries had been fixed before the first answer was seen, a tighter bound would hold:"
-            f" {most} {in_a_hundred(curve.guess())} of 100 guesses are right, and a{power.removeprefix('A')}"
+            f" {most} {in_a_hundred(curve.guess())} of 100 guesses are right, a{power.removeprefix('A')[:-1]}, and the"
+            f" answers tell {most} {three_digits(curve.bits())} bits about a yes-or-no fact about one person."
         )
+        if plain is not None and plain.delta:
+            lines.append(self._exceedance(plain, curve))
         return (*lines, *self._caveats())
+
+    def _exceedance(self, plain: Meaning, curve: TradeOff) -> str:
+        """State how often such a list raises the odds of the truth by more than e^ε."""
+        at, chance = exceedance_of(self.events, epsilon=plain.epsilon)
+        tight = curve.exceedance(at)
+        about = "about " if tight < chance and not curve.certain else ""
+        rise = times(factor(at)) if at <= LARGE else "any number"
+        return (
+            f"In such a list, the odds of a true fact about one person rise by a factor of more than {rise} with"
+            f" probability at most {about}{three_digits(min(chance, tight))}."
+        )
 
     def _caveats(self) -> list[str]:
         cap = f"ε = {brief(self.cap_epsilon)}" + (f" and δ = {brief(self.cap_delta)}" if self.cap_delta else "")
@@ -125,6 +141,7 @@ class QueryHistory:
             "delta": str(total.delta if plain is None else plain.delta),
             "certain": curve.certain,
             "guess": float(curve.guess()),
+            "bits": float(curve.bits()),
             "tradeoff": [[float(level), float(power)] for level, power in curve.curve()],
             "sentences": list(self.sentences),
         }

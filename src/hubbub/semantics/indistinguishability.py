@@ -44,6 +44,54 @@ def far_apart(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], ep
     return max(masses["p"][0], masses["q"][0]), min(Fraction(1), max(masses["p"][1], masses["q"][1]) + tail)
 
 
+def three_answers(epsilon: Fraction, delta: Fraction) -> tuple[FiniteDistribution[str], FiniteDistribution[str]]:
+    """Return a pair that is (ε, δ)-indistinguishable and has as much mass outside e^{±2ε} as any such pair.
+
+    Theorem (Three answers). With a = δ/(1 − e^{−ε}) and b = a·e^{−2ε}, (a, b, rest) and (b, a, rest) attain the bound
+    of `bounds.pointwise`.
+    Proof    P(more) − e^ε Q(more) = a(1 − e^{−ε}) = δ. Here the ratio is a little above e^{2ε}, so that it is outside.
+    Tested   tests/semantics/test_indistinguishability.py::test_the_three_answers_are_those_that_attain_the_bound
+    """
+    fall, edge = reals.exp(-epsilon)[0], 1 - Fraction(1, 10**9)
+    heavy = min(Fraction(1, 2), delta / (1 - fall * edge) * edge)
+    light = heavy * fall * fall * edge
+    rest = 1 - heavy - light
+    return (
+        exact_distribution({"more": heavy, "less": light, "rest": rest}),
+        exact_distribution({"more": light, "less": heavy, "rest": rest}),
+    )
+
+
+def hints(
+    epsilon: Fraction, delta: Fraction, kept: Fraction
+) -> tuple[FiniteDistribution[tuple[int, Hashable]], FiniteDistribution[tuple[int, Hashable]]]:
+    """Return joint distributions of a bit and an answer that are (ε, δ)-indistinguishable, and not once it is seen.
+
+    Theorem (Rare hints). For d < ½, let the answer be, with probability r = 2δ/(1 − (1 − 2d)e^{−2ε}), a hint that is
+    right with probability (1 + κ)/2, κ a little above 1 − (1 − 2d)e^{−3ε}, against a hint by a fair coin; and a
+    randomized response with odds e^ε, against one about the bit 0, otherwise. These are (ε, δ)-indistinguishable, and
+    given a hint, the bits are not (3ε, d)-indistinguishable: for small ε, an exception of δ/d is needed.
+    Proof    Given a wrong hint the bit has (1 − κ)/2 against ½, and ½ − e^{3ε}(1 − κ)/2 > d. Over both hints,
+    r(½ − e^ε(1 − κ)/2) = δ, and the right hints, r((1 + κ)/2 − e^ε/2), are less. The responses keep e^{±ε}.
+    Tested   tests/semantics/test_indistinguishability.py::test_rare_hints_need_an_exception_of_delta_over_d
+    """
+    odds = reals.exp(epsilon)[0]
+    strength = min(Fraction(1), 1 - (1 - 2 * kept) * reals.exp(-3 * epsilon)[0] + Fraction(1, 10**9))
+    rare = min(Fraction(1), 2 * delta / (1 - reals.exp(epsilon)[1] * (1 - strength)))
+
+    def answers(bit: int, about: int, skill: Fraction) -> FiniteDistribution[Hashable]:
+        mass: dict[Hashable, Fraction] = {
+            about: (1 - rare) * odds / (1 + odds),
+            1 - about: (1 - rare) / (1 + odds),
+            ("hint", bit): rare * (1 + skill) / 2,
+            ("hint", 1 - bit): rare * (1 - skill) / 2,
+        }
+        return exact_distribution(mass)
+
+    half = {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    return joined(half, lambda bit: answers(bit, bit, strength)), joined(half, lambda bit: answers(bit, 0, _ZERO))
+
+
 def joined(
     first: Mapping[First, Fraction], distribution: Callable[[First], FiniteDistribution[Second]]
 ) -> FiniteDistribution[tuple[First, Second]]:

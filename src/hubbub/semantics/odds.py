@@ -5,18 +5,16 @@ information can learn, rounded up from an exact enclosure of eˣ.
 """
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from hubbub.core import numbers
+from hubbub.core.odds import LARGE, but_for, consequence, factor, limit, rise, uninformative
 from hubbub.core.reals import ceil_to, exp, floor_to, sqrt
 from hubbub.errors import ParameterError
 
 EVEN = Fraction(1, 2)
 #: The usual false-positive rate of a test.
 LEVEL = Fraction(1, 20)
-#: Above this ε every bound below is trivial.
-LARGE = 40
 #: Values of ε from papers (Dwork 2011): .01, .1, ln 2 and ln 3, the latter two truncated so that they sum exactly.
 PRESETS = tuple(map(Fraction, ("0.01", "0.1", "0.693", "1.098")))
 
@@ -25,23 +23,17 @@ RARE = Fraction(1, 100)
 #: A guarantee that allows more right guesses than this is vacuous.
 VACUOUS = Fraction(999, 1000)
 
-_ONE = Fraction(1)
-_THREE = Context(prec=3, rounding=ROUND_CEILING)
+_NONE, _ONE = Fraction(0), Fraction(1)
 
 
-def factor(epsilon: Fraction) -> Fraction:
-    """Return e^ε rounded up, the largest factor by which odds can change (ε is capped at 40, a factor of 10¹⁷)."""
-    return exp(min(epsilon, Fraction(LARGE)))[1]
-
-
-def posterior(prior: Fraction, *, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+def posterior(prior: Fraction, *, epsilon: Fraction, delta: Fraction = _NONE) -> tuple[Fraction, Fraction]:
     """Bound the posterior belief in a fact about one person, given the prior belief.
 
     Theorem (Posterior odds). For every ε-private mechanism, every prior over two neighbors and every output, the
     posterior odds are within e^{±ε} of the prior odds: the posterior is in [p/(p + (1−p)e^ε), pe^ε/(pe^ε + 1 − p)].
     Proof    Bayes: posterior odds are prior odds times Pr[output | x] / Pr[output | x'], which is within e^{±ε}.
-    Assumes  the two datasets are neighbors; with a δ, it holds for a mechanism that gives the same answer except with
-             probability δ.
+    Assumes  the two datasets are neighbors. With δ, the factor is that of `limit`, and each end is passed with at most
+             the probability that is stated there.
     Error    none: randomized response attains both ends; here both are rounded outward.
     Tested   tests/semantics/test_odds.py::test_posteriors_are_those_of_randomized_response
              tests/semantics/test_odds.py::test_the_shown_posterior_is_never_too_small
@@ -50,7 +42,7 @@ def posterior(prior: Fraction, *, epsilon: Fraction) -> tuple[Fraction, Fraction
         raise ParameterError("HB103", "The prior is not between 0 and 1.", "Pass a probability such as 0.5.")
     if epsilon > LARGE:
         return (prior, prior) if prior in (0, 1) else (Fraction(0), _ONE)
-    e = factor(epsilon)
+    e, _ = limit(epsilon=epsilon, delta=delta)
     return prior / (prior + (1 - prior) * e), prior * e / (prior * e + 1 - prior)
 
 
@@ -104,9 +96,11 @@ def semantic(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fracti
     Theorem (Beliefs under delta). For an (ε, δ)-private mechanism with δ < ε²/n, an output drawn from any data moves
     the belief by more than e^{3ε} − 1 + 2√(nδ) in statistical difference, between the worlds with and without one
     person's data, with probability at most 4√(nδ) (Kasiviswanathan and Smith 2014, Theorem 2.4(1)).
-    Assumes  the paper's proof; it is not derived here. It says nothing where δ ≥ ε²/n or the first is 1 or more.
+    Proof    By `bounds.approximate_beliefs`, which is no larger wherever this one says something; the paper's proof
+             relies on a lemma that fails (`bounds.conditioned`). It says nothing where δ ≥ ε²/n or the first is 1 or
+             more.
     Tested   tests/semantics/test_odds.py::test_a_million_people_at_a_tenth
-             tests/semantics/test_odds.py::test_the_bound_on_beliefs_is_called_vacuous_where_it_is
+             tests/semantics/test_bounds.py::test_the_tight_form_is_below_the_printed_theorem
     """
     if not delta < epsilon * epsilon / people:
         return None
@@ -117,7 +111,8 @@ def semantic(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fracti
 
 def warnings(*, epsilon: Fraction, delta: Fraction, people: int | None = None) -> tuple[str, ...]:
     """List the caveats of this guarantee."""
-    caveats = []
+    told = "" if people is None else uninformative(epsilon=epsilon, delta=delta, people=people)
+    caveats = [told] if told else []
     if guess(epsilon=epsilon, delta=delta) > VACUOUS:
         caveats.append("This guarantee is vacuous: it allows more than 999 of 1,000 guesses to be right.")
     if people is not None and delta * people >= 1:
@@ -128,12 +123,6 @@ def warnings(*, epsilon: Fraction, delta: Fraction, people: int | None = None) -
         caveats.append(
             f"δ = {numbers.brief(delta)} is not below ε²/n for n = {people:,}: the risk from δ may exceed that from ε."
         )
-    elif people is not None and delta:
-        beliefs = semantic(epsilon=epsilon, delta=delta, people=people)
-        if beliefs is None or beliefs[0] >= 1:
-            caveats.append(
-                "The general bound on beliefs is vacuous at this ε; the bound on odds holds except with probability δ."
-            )
     return tuple(caveats)
 
 
@@ -156,33 +145,17 @@ def in_a_hundred(probability: Fraction) -> str:
     return percent(probability).removesuffix("%")
 
 
-def but_for(delta: Fraction) -> str:
-    """Return the part of a sentence that states δ, with three digits, rounded up.
+def certainty(prior: Fraction, *, epsilon: Fraction, delta: Fraction, word: str = "") -> str:
+    """Return how sure someone can become, and how often more; `word` follows the percentage.
 
-    >>> but_for(Fraction(0)), but_for(Fraction(1, 10**7)), but_for(Fraction(1, 3))
-    ('', ', except with probability 1e-07', ', except with probability 0.334')
+    >>> certainty(Fraction(1, 2), epsilon=Fraction(1), delta=Fraction(0))
+    '73.2%'
+    >>> certainty(Fraction(1, 2), epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    '75.1%, except with probability 1.06e-05'
     """
-    if not delta:
-        return ""
-    shown = _THREE.divide(Decimal(delta.numerator), Decimal(delta.denominator))
-    return f", except with probability {float(shown):g}"
-
-
-def _by(epsilon: Fraction) -> str:
-    most = factor(epsilon)
-    return "by a factor of more than 1,000,000" if most > 10**6 else f"by a factor of at most {times(most)}"
-
-
-def times(number: Fraction) -> str:
-    """Format a factor with three digits, rounded up.
-
-    >>> times(Fraction(110517, 100000)), times(Fraction(2)), times(Fraction(40343, 100))
-    ('1.11', '2', '404')
-    """
-    whole = len(str(int(number)))
-    places = max(0, 3 - whole)
-    # numbers with more than three digits are shown in full, rounded up to an integer
-    return f"{float(ceil_to(number, places)):,.{places}f}".rstrip("0").rstrip(".") if places else f"{-(-number // 1):,}"
+    chance = limit(epsilon=epsilon, delta=delta)[1]
+    most = _ONE if chance == 1 else posterior(prior, epsilon=epsilon, delta=delta)[1]
+    return f"{percent(most)}{word}{but_for(chance) if chance < 1 else ''}"
 
 
 def power_sentence(share: str) -> str:
@@ -198,7 +171,10 @@ def power_sentence(share: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What (ε, δ) means for one person, in exact figures and in sentences; all but `low` are upper bounds."""
+    """What (ε, δ) means for one person, in exact figures and in sentences; all but `low` are upper bounds.
+
+    With δ > 0, `low` and `high` are passed in few answers, with at most the probability that `limit` states.
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -214,21 +190,25 @@ class Meaning:
     @property
     def odds(self) -> str:
         """The largest change of odds."""
-        return f"The odds of any fact about one person can change {_by(self.epsilon)}{but_for(self.delta)}."
+        return f"The odds of any fact about one person can {rise(epsilon=self.epsilon, delta=self.delta)}."
 
     @property
     def belief(self) -> str:
         """The largest posterior belief."""
         start = f"Someone who starts out {percent(self.prior)} sure of a fact about one person"
-        return f"{start} can end up at most {percent(self.high)} sure, whatever else they know{but_for(self.delta)}."
+        word = " sure, whatever else they know"
+        return f"{start} can end up at most {certainty(self.prior, epsilon=self.epsilon, delta=self.delta, word=word)}."
 
     @property
     def rare(self) -> str:
         """The largest posterior belief in a rare fact."""
-        most = posterior(RARE, epsilon=self.epsilon)[1]
-        return (
-            f"Someone who starts out {percent(RARE)} sure can end up at most {percent(most)} sure{but_for(self.delta)}."
-        )
+        most = certainty(RARE, epsilon=self.epsilon, delta=self.delta, word=" sure")
+        return f"Someone who starts out {percent(RARE)} sure can end up at most {most}."
+
+    @property
+    def consequence(self) -> str:
+        """The largest change in the probability of anything because one person's data is used."""
+        return consequence(epsilon=self.epsilon, delta=self.delta)
 
     @property
     def guesses(self) -> str:
@@ -257,13 +237,13 @@ class Meaning:
         people = "1 person" if size == 1 else f"{size:,} people"
         if delta >= 1:
             return f"A group of {people} has no guarantee: its δ reaches 1."
-        change = f"For a group of {people}, the odds can change {_by(epsilon)}{but_for(delta)}"
+        change = f"For a group of {people}, the odds can {rise(epsilon=epsilon, delta=delta)}"
         return f"{change}, as if ε were {numbers.brief(epsilon)}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All sentences, the most important first."""
-        return self.belief, self.rare, self.odds, self.guesses, self.test, self.family
+        return self.belief, self.rare, self.odds, self.guesses, self.test, self.consequence, self.family
 
     def to_json(self) -> dict[str, object]:
         """Return it as JSON values; probabilities are decimals, rounded up."""
@@ -273,6 +253,7 @@ class Meaning:
             "prior": str(self.prior),
             "people": self.people,
             "posterior": [float(floor_to(self.low, 9)), float(ceil_to(self.high, 9))],
+            "exceeded": float(limit(epsilon=self.epsilon, delta=self.delta)[1]),
             "guess": float(ceil_to(self.guess, 9)),
             "power": float(ceil_to(self.power, 9)),
             "families": [
@@ -285,7 +266,7 @@ class Meaning:
 
 def meaning(*, epsilon: Fraction, delta: Fraction, prior: Fraction = EVEN, people: int | None = None) -> Meaning:
     """Compute what (ε, δ) means for one person in a dataset of `people`."""
-    low, high = posterior(prior, epsilon=epsilon)
+    low, high = posterior(prior, epsilon=epsilon, delta=delta)
     return Meaning(
         epsilon,
         delta,

@@ -20,9 +20,11 @@ from hubbub.accounting.pld import tight_deltas
 from hubbub.core.events import Event
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Approximate, Renyi
+from hubbub.core.odds import exceedance
 from hubbub.core.reals import ceil_to
 from hubbub.errors import ParameterError
 from hubbub.semantics import odds
+from hubbub.semantics.information import bits_about_a_fact
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 
@@ -72,6 +74,18 @@ class TradeOff:
     def guess(self) -> Fraction:
         """Bound the success rate of the best guess at membership decided by a fair coin."""
         return min(odds.guess(epsilon=epsilon, delta=delta) for epsilon, delta in self.points)
+
+    def exceedance(self, epsilon: Fraction) -> Fraction:
+        """Bound the probability that the odds of the truth rise by more than e^ε: `core.odds.exceedance` at each pair.
+
+        Tested   tests/semantics/test_tradeoff.py::test_a_profile_bounds_how_often_odds_rise
+        """
+        below = [(epsilon - at, delta) for at, delta in self.points if at < epsilon]
+        return min([_ONE, *(exceedance(delta=delta, slack=slack) for slack, delta in below)])
+
+    def bits(self) -> Fraction:
+        """Bound the bits that the answers tell about a yes-or-no fact about one person."""
+        return bits_about_a_fact(self.points)
 
     def curve(self) -> tuple[tuple[Fraction, Fraction], ...]:
         """Return the bound at `LEVELS` and at its kinks, so that linear interpolation equals the bound.

@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
-from hubbub.server.api import administration, attacks, queries, streams
+from hubbub.server.api import administration, attacks, publications, queries, streams
 from hubbub.server.api.route import MAX_NAMES, missing_key
 from hubbub.server.free_pool import presented
 from hubbub.server.health import Readiness
@@ -57,7 +57,7 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    for part in (queries, administration, streams, attacks):
+    for part in (queries, administration, streams, attacks, publications):
         app.include_router(part.router)
     _add_monitoring(app, service)
     pages.mount(app, service)

@@ -1,4 +1,4 @@
-"""The attack lab: queues studies of attacks, runs a few at a time, and keeps their results in memory.
+"""The lab: queues studies of attacks and of crowd sanitizers, runs a few at a time, and keeps their results in memory.
 
 An attack reads raw rows, so it can never name a dataset of the server: a study gets a bundled table, a simulated one,
 or an uploaded one, and runs in a separate process (`attacks.study_process`). Each principal has one unfinished study,
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.catalogue import Attack, find_attack
@@ -23,11 +23,14 @@ from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
 from hubbub.attacks.upload import decode_upload
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
+from hubbub.crowd.studies.base import CrowdStudy
+from hubbub.crowd.studies.catalogue import StudyEntry, find_study
 from hubbub.errors import AccessError, AttackError, HubbubError, LedgerError
 from hubbub.server.problems import not_found
 from hubbub.server.state import JobState
 
 Setting = bool | int | float | str
+R = TypeVar("R", bound="LabRun")
 
 #: Limits of a study: seconds and bytes of memory.
 SECONDS = 180
@@ -52,9 +55,53 @@ class StudyRequest:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class CrowdRequest:
+    """A study of the crowd sanitizers to run, on rows that it simulates."""
+
+    study: str
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+
+class LabRun:
+    """What studies of both kinds have in common."""
+
+    owner: str
+    child: StudyProcess
+    id: str
+    state: JobState
+    progress: tuple[float, str] | None
+    study: AttackStudy | CrowdStudy | None
+    problem: HubbubError | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the study has finished, failed, or was cancelled."""
+        return self.state not in ("queued", "running")
+
+    def advance(self, done: float, what: str) -> None:
+        """Record progress."""
+        self.progress = (done, what)
+
+
 @dataclass(eq=False)
-class StudyRun:
-    """One study: queued, running, or finished."""
+class CrowdRun(LabRun):
+    """One study of a crowd sanitizer: queued, running, or finished."""
+
+    owner: str
+    entry: StudyEntry
+    settings: Mapping[str, Setting]
+    child: StudyProcess
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
+    state: JobState = "queued"
+    progress: tuple[float, str] | None = None
+    study: CrowdStudy | None = None
+    problem: HubbubError | None = None
+
+
+@dataclass(eq=False)
+class StudyRun(LabRun):
+    """One study of an attack: queued, running, or finished."""
 
     owner: str
     attack: Attack
@@ -69,11 +116,6 @@ class StudyRun:
     problem: HubbubError | None = None
 
     @property
-    def ended(self) -> bool:
-        """Whether the study has finished, failed, or was cancelled."""
-        return self.state not in ("queued", "running")
-
-    @property
     def epsilon_text(self) -> str:
         """The values of ε as text."""
         return ", ".join(map(brief, self.epsilons))
@@ -83,10 +125,6 @@ class StudyRun:
         settings = ", ".join(f"{name} = {value}" for name, value in self.settings.items())
         return {"Table": self.table, "ε": self.epsilon_text, "Settings": settings or "defaults"}
 
-    def advance(self, done: float, what: str) -> None:
-        """Record progress."""
-        self.progress = (done, what)
-
 
 class Lab:
     """Runs studies, a few at a time. Safe to use from many threads; close it once."""
@@ -95,47 +133,58 @@ class Lab:
         self._child = child
         self._slots = running + _WAITING
         self._pool = ThreadPoolExecutor(max_workers=running, thread_name_prefix="hubbub-lab")
-        self._runs: dict[str, StudyRun] = {}
+        self._runs: dict[str, LabRun] = {}
         self._mutex = threading.Lock()
         self._stopping = False
 
     def begin(self, owner: str, request: StudyRequest) -> StudyRun:
-        """Queue a study, or raise an error."""
+        """Queue an attack, or raise an error."""
         run, order = self._prepare(owner, request)
+        self._queue(run, order, AttackStudy.read)
+        return run
+
+    def begin_crowd(self, owner: str, request: CrowdRequest) -> CrowdRun:
+        """Queue a study of a crowd sanitizer, or raise an error."""
+        entry = find_study(request.study)
+        run = CrowdRun(owner, entry, dict(request.settings), self._child())
+        self._queue(run, {"crowd": entry.name, "settings": dict(request.settings), "csv": None}, CrowdStudy.read)
+        return run
+
+    def _queue(self, run: LabRun, order: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> None:
         with self._mutex:
             if self._stopping:
                 raise LedgerError("HB319", "The server is shutting down.", "Try again in a minute.")
             unfinished = [other for other in self._runs.values() if not other.ended]
-            if any(other.owner == owner for other in unfinished):
+            if any(other.owner == run.owner for other in unfinished):
                 raise AccessError(
-                    "HB725", "You already have an unfinished attack.", "Wait until it finishes, or cancel it.", 5
+                    "HB725", "You already have an unfinished study.", "Wait until it finishes, or cancel it.", 5
                 )
             if len(unfinished) >= self._slots:
-                raise AccessError("HB725", "Too many attacks are waiting.", "Try again in a minute.", 60)
-            self._forget(owner)
+                raise AccessError("HB725", "Too many studies are waiting.", "Try again in a minute.", 60)
+            self._forget(run.owner)
             self._runs[run.id] = run
-            self._pool.submit(self._work, run, order)
-        return run
+            self._pool.submit(self._work, run, order, read)
 
-    def find(self, owner: str, number: str) -> StudyRun:
-        """Return a run of this owner."""
+    def find(self, owner: str, number: str, kind: type[R]) -> R:
+        """Return a run of this owner and kind."""
         run = self._runs.get(number)
-        if run is None or run.owner != owner:
-            raise not_found("attack with this id; only your most recent ones are kept, until the server restarts")
+        if not isinstance(run, kind) or run.owner != owner:
+            raise not_found("study with this id; only your most recent ones are kept, until the server restarts")
         return run
 
-    def snapshot(self, owner: str, number: str) -> StudyRun:
+    def snapshot(self, owner: str, number: str, kind: type[R]) -> R:
         """Return a copy of a run of this owner, which does not change while it is rendered."""
-        run = self.find(owner, number)
+        run = self.find(owner, number, kind)
         with self._mutex:
             return copy(run)
 
-    def latest(self, owner: str) -> tuple[StudyRun, ...]:
-        """Return the runs of this owner, newest first."""
+    def latest(self, owner: str, kind: type[R]) -> tuple[R, ...]:
+        """Return the runs of this owner and kind, newest first."""
         with self._mutex:
-            return tuple(run for run in reversed(self._runs.values()) if run.owner == owner)
+            runs = [run for run in reversed(self._runs.values()) if isinstance(run, kind)]
+        return tuple(run for run in runs if run.owner == owner)
 
-    def cancel(self, run: StudyRun) -> None:
+    def cancel(self, run: LabRun) -> None:
         """Cancel a run that is queued or running."""
         with self._mutex:
             if run.ended:
@@ -179,7 +228,7 @@ class Lab:
         }
         return StudyRun(owner, attack, tuple(epsilons), settings, _describe(request), self._child()), order
 
-    def _work(self, run: StudyRun, order: Mapping[str, Any]) -> None:
+    def _work(self, run: LabRun, order: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Any]) -> None:
         """Run one study and store its result."""
         with self._mutex:
             if run.ended:
@@ -187,7 +236,7 @@ class Lab:
             run.state = "running"
         study, problem = None, None
         try:
-            study = run.child.run(order, run.advance)
+            study = run.child.run(order, run.advance, read)
         except HubbubError as error:
             problem = error
         except Exception:  # noqa: BLE001 - no one waits for this thread, and the text may hold data

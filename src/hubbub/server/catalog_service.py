@@ -76,6 +76,7 @@ class CatalogService:
                 **curator.tables[name].shown().to_json(),
                 "protected": protected_unit(declared),
                 "neighbors": hidden_fact(declared),
+                "rows": curator.public_rows(name),
                 "disabled": [{"column": column, "reason": reason} for column, reason in disabled],
                 "profile": None if profile is None else profile.to_json(),
             }

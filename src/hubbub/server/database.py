@@ -48,6 +48,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE feeds (token TEXT NOT NULL, analyst TEXT NOT NULL, stream TEXT NOT NULL,"
         " PRIMARY KEY (token, analyst, stream))",
     ),
+    (
+        # one row an action, never changed: the last one of a page says whether it is public
+        "CREATE TABLE publications (id [serial], page TEXT NOT NULL, release BIGINT NOT NULL, title TEXT NOT NULL,"
+        " notes TEXT NOT NULL, action TEXT NOT NULL, who TEXT NOT NULL, at BIGINT NOT NULL)",
+        "CREATE INDEX publications_of ON publications (page, id)",
+    ),
 )
 
 

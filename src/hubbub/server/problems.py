@@ -124,9 +124,10 @@ def release_response(form: dict[str, Any], **around: Any) -> PaddedJson:
     """Return the response for a release; its length reveals how many numbers it has, not their digits."""
     columns = form["answer"]["columns"]
     numeric = [column["kind"] in ("integer", "real") for column in columns]
-    bare: dict[str, Any] = {"values": [], "low": None, "high": None}
+    bare: dict[str, Any] = {"values": [], "low": None, "high": None, "sampling": None, "joint": None}
     skeleton = [{**column, **bare} if bared else column for column, bared in zip(columns, numeric, strict=True)]
-    numbers = len(form["answer"]["ratio"]) * (1 + 3 * sum(numeric))
+    more = sum(("sampling" in column) + 2 * ("joint" in column) for column in columns)
+    numbers = len(form["answer"]["ratio"]) * (1 + 3 * sum(numeric) + more)
     body = {**around, "release": form} if around else form
     shape = _json({**around, **form, "answer": {"columns": skeleton, "ratio": []}})
     return PaddedJson(body, least=len(shape) + numbers * _WIDTH)

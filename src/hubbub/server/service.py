@@ -18,7 +18,7 @@ from hubbub.server import settings as settings_
 from hubbub.server.accounts import Accounts, IdentityProvider
 from hubbub.server.administration_service import AdministrationService
 from hubbub.server.attack_lab import MAX_RUNNING, Lab
-from hubbub.server.attack_service import AttackService
+from hubbub.server.attack_service import AttackService, CrowdService
 from hubbub.server.audit_service import AuditService
 from hubbub.server.catalog_service import CatalogService
 from hubbub.server.current_curator import CurrentCurator
@@ -26,6 +26,7 @@ from hubbub.server.free_pool import FreePool, ReservedThreads
 from hubbub.server.job_registry import JobRegistry
 from hubbub.server.limits import RateLimit
 from hubbub.server.metrics import Metrics
+from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_pool import QueryPool
 from hubbub.server.query_service import QueryService
 from hubbub.server.settings import Settings
@@ -47,6 +48,8 @@ class Service:
     service.audit           ledger history, verification, metrics
     service.streams         streams that were paid for
     service.attacks         the attack lab
+    service.crowd           studies of the crowd sanitizers, in the same lab
+    service.publications    public pages of releases
     """
 
     def __init__(self, path: Path, settings: Settings) -> None:
@@ -75,6 +78,8 @@ class Service:
         self.audit = AuditService(self.current, self.pool, self.metrics)
         self.streams = StreamService(self.current, self.state)
         self.attacks = AttackService(self.lab)
+        self.crowd = CrowdService(self.lab)
+        self.publications = PublicationService(self.current, self.catalog, self.state, self.accounts)
         self._closing = threading.Lock()
         self._closed = False
 

@@ -6,11 +6,12 @@
     state.jobs      background jobs, visible to their analyst only
     state.ended     sessions of the pages that were signed out
     state.feeds     the streams that a feeder token may feed
+    state.publications  who published or withdrew which release, and when
 
 No budget decision depends on these tables. Times are seconds since 1970.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple, get_args
 
@@ -22,6 +23,7 @@ from hubbub.server.database import Database, PostgresDatabase, SqliteDatabase
 Role = Literal["owner", "analyst", "auditor", "feeder"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Decision = Literal["granted", "refused"]
+PublicationKind = Literal["published", "withdrawn"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 MAX_OPEN = 20  # open requests of one analyst
@@ -45,6 +47,7 @@ _DECIDE = (
     "UPDATE requests SET state = ?, decided = ?, decider = ?, note = ? "  # noqa: S608
     f"WHERE id = ? AND state = 'open' RETURNING {_REQUEST}"
 )
+_ACTION = "id, page, release, title, notes, action, who, at"
 _FIND_JOB = "SELECT id, analyst, server, state, created, changed, result FROM jobs WHERE id = ? AND analyst = ?"
 
 
@@ -334,6 +337,60 @@ class FeedTable:
         return frozenset((str(analyst), str(stream)) for analyst, stream in rows)
 
 
+@dataclass(frozen=True, slots=True)
+class PublicationAction:
+    """What was done to a public page: by whom and when. `page` is the last part of its address."""
+
+    id: int
+    page: str
+    release: int
+    title: str
+    notes: str
+    action: PublicationKind
+    who: str
+    at: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return the JSON form."""
+        return asdict(self)
+
+
+class PublicationTable:
+    """Publications and withdrawals of releases: rows are only added, so the table is also their audit trail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self, page: str, *, release: int, title: str, notes: str, action: PublicationKind, who: str, at: int
+    ) -> PublicationAction:
+        """Record an action."""
+        rows = self._database.write(
+            f"INSERT INTO publications ({_ACTION[4:]}) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING {_ACTION}",  # noqa: S608
+            (page, release, title, notes, action, who, at),
+        )
+        return PublicationAction(*rows[0])
+
+    def last(self, page: str) -> PublicationAction | None:
+        """Return the last action on a page."""
+        rows = self._database.read(
+            f"SELECT {_ACTION} FROM publications WHERE page = ? ORDER BY id DESC LIMIT 1",  # noqa: S608
+            (page,),
+        )
+        return PublicationAction(*rows[0]) if rows else None
+
+    def list(
+        self, *, release: int | None = None, limit: int = 100, before: int | None = None
+    ) -> list[PublicationAction]:
+        """Return actions with a number below `before`, newest first: all, or those on one release."""
+        rows = self._database.read(
+            f"SELECT {_ACTION} FROM publications WHERE id < ? AND release = COALESCE(?, release)"  # noqa: S608
+            " ORDER BY id DESC LIMIT ?",
+            (2**62 if before is None else before, release, limit),
+        )
+        return [PublicationAction(*row) for row in rows]
+
+
 class State:
     """All tables in one database. Safe to use from many threads and processes."""
 
@@ -345,6 +402,7 @@ class State:
         self.jobs = JobTable(database)
         self.ended = EndedSessionTable(database)
         self.feeds = FeedTable(database)
+        self.publications = PublicationTable(database)
 
     @classmethod
     def open(cls, config: Config) -> "State":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,17 @@ from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.keys import DiscoveredCells, Groups
-from hubbub.sql.measures import KeyWeight, Measure, UnitContribution, sensitivity
-from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure, calibrate_noise, calibrate_selections, half_width
+from hubbub.sql.measures import KeyWeight, Measure, Sensitivity, UnitContribution, sensitivity
+from hubbub.sql.noise import (
+    CellSelections,
+    Noise,
+    NoisyMeasure,
+    NoNoise,
+    calibrate_noise,
+    calibrate_selections,
+    half_width,
+)
+from hubbub.sql.public_rows import ALL_ROWS, with_public_count
 from hubbub.sql.query import Query
 from hubbub.sql.split import ANY_ORDER, portions, shares, zcdp_budget
 
@@ -46,7 +56,9 @@ def unit_contribution(groups: Groups, limits: ContributionBounds | None) -> Unit
     if limits is None or limits.auto:
         # a bound that is found later multiplies everything: noise is planned for the bound 1
         return UnitContribution(groups.size, 1, 1)
-    return UnitContribution(groups.size, min(limits.groups, groups.size), limits.rows)
+    touched = min(limits.groups, groups.size)
+    total = limits.total if limits.total is not None and limits.total < touched * limits.rows else None
+    return UnitContribution(groups.size, touched, limits.rows, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,7 @@ class Workload:
     intervals: bool
     maximum: int = 1  #: the largest bound by which contributions may be multiplied when the query runs
     delta: Fraction = Fraction(0)
+    public_rows: bool = False  #: whether the number of rows is public
 
     @property
     def keys_of_a_unit(self) -> UnitContribution:
@@ -93,6 +106,8 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
     aggregates = workload.query.aggregates
     spendable = budget * Fraction(1 - partition_selection.SHARE) if workload.selects_groups else budget
     table = formulas(aggregates, _resolution(workload, spendable, kind, len(aggregates)))
+    if workload.public_rows:
+        table = {name: with_public_count(formula) for name, formula in table.items()}
     selected = choices(
         aggregates,
         partition_selection.CELLS if workload.selects_groups else sum(each.cells for each in workload.contributions),
@@ -104,7 +119,8 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
             "HB558", f"The query has no aggregate named {min(unknown)!r}.", f"Use one of: {', '.join(sorted(names))}."
         )
     measures: list[Measure] = [m for formula in table.values() for m in formula.measures]
-    measures = list(dict.fromkeys(measures))
+    public = [ALL_ROWS] if workload.public_rows and ALL_ROWS in measures else []
+    measures = [measure for measure in dict.fromkeys(measures) if measure not in public]
     keys, rho = None, Fraction(0)
     if workload.selects_groups:
         contribution = workload.keys_of_a_unit
@@ -128,6 +144,7 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
         else NoisyMeasure(measure, s, part, calibrate_noise(kind, s, part))
         for measure, s, part in zip(measures, sensitivities, amounts, strict=False)
     )
+    noised += tuple(NoisyMeasure(measure, Sensitivity(0, 0), Fraction(0), NoNoise()) for measure in public)
     histograms = tuple(dict.fromkeys(choice.candidates for choice in selected))
     calibrated = tuple(
         calibrate_selections(
@@ -163,6 +180,8 @@ def _key_rho(epsilon: Fraction, groups: int, workload: Workload) -> Fraction:
 def _shares(errors: NDArray[np.float64], weights: Floats, kind: Noise, keys: int | None) -> list[float]:
     """Split a budget over measures and choices; the measure that selects groups gets a fixed share, or all of it."""
     power = 1.0 if kind == "laplace" else 0.5
+    if not errors.shape[1]:
+        return []
     if keys is None or errors.shape[1] == 1:
         return shares(errors, weights.tolist(), power=power)
     others = np.delete(errors, keys, axis=1)
@@ -223,6 +242,8 @@ def _errors(
     for j, formula in enumerate(table.values()):
         sums = typical(formula)
         for i, measure in enumerate(formula.measures):
+            if measure not in measures:
+                continue  # it is public
             place = measures.index(measure)
             (moves,) = secant(formula.value, sums, i, noise[place] * 1e-4)
             errors[j, place] = abs(float(moves)) * 1e4 / formula.size
@@ -263,25 +284,30 @@ def typical(formula: Formula) -> list[Floats]:
     return [np.array([value]) for value in formula.typical]
 
 
-def deviations_at_level(kind: Noise) -> float:
+def deviations_at_level(kind: Noise, level: Fraction = LEVEL) -> float:
     """Return the half width of an interval in standard deviations: exact for Gaussian and for single Laplace noise.
 
     A sum of independent Laplace noises is closer to a Gaussian, so its half width is at most that of a single one.
     """
-    return log(20.0) / sqrt(2.0) if kind == "laplace" else 1.959964
+    if level == LEVEL:
+        return log(20.0) / sqrt(2.0) if kind == "laplace" else 1.959964
+    miss = float(1 - level)
+    return -log(miss) / sqrt(2.0) if kind == "laplace" else -NormalDist().inv_cdf(miss / 2)
 
 
-def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]:
-    """Return the expected error of each aggregate."""
+def expected_errors(allocation: Allocation, kind: Noise, level: Fraction = LEVEL) -> tuple[Expected, ...]:
+    """Return the expected error of each aggregate, at a confidence level."""
     by_measure = {n.measure: n for n in allocation.measures}
     out = []
     for name, formula in allocation.formulas.items():
         noisy = [by_measure[measure] for measure in formula.measures]
+        if not any(each.event for each in noisy):
+            continue  # it is public
         # use the slope at the typical group: a secant as wide as a large noise would leave the domain of a root
         small = [n.deviation * 1e-4 for n in noisy]
-        half = deviations_at_level(kind) * 1e4 * float(spread(formula.value, typical(formula), small)[0])
+        half = deviations_at_level(kind, level) * 1e4 * float(spread(formula.value, typical(formula), small)[0])
         if formula.linear and len(noisy) == 1:
-            half = linear_half_width(formula, noisy[0])
+            half = linear_half_width(formula, noisy[0], level)
         if formula.low is not None and formula.high is not None:
             half = min(half, formula.high - formula.low)
         rows, ends = None if formula.linear else TYPICAL_ROWS, (formula.low, formula.high)
@@ -293,7 +319,7 @@ def expected_errors(allocation: Allocation, kind: Noise) -> tuple[Expected, ...]
     return tuple(out)
 
 
-def linear_half_width(formula: Formula, noised: NoisyMeasure) -> float:
+def linear_half_width(formula: Formula, noised: NoisyMeasure, level: Fraction = LEVEL) -> float:
     """Return the exact ± of a result that is one measure times a constant."""
     one = float((formula.value([np.array([1.0])]) - formula.value([np.array([0.0])]))[0])
-    return abs(one) * half_width(noised.mechanism, LEVEL)
+    return abs(one) * half_width(noised.mechanism, level)

@@ -57,6 +57,10 @@ def _owner(table: Table) -> Owner | None:
 
 def column_facts(column: Column) -> Facts:
     """Return the facts that the scan guarantees for a column."""
+    return replace(_facts(column), required=column.required)
+
+
+def _facts(column: Column) -> Facts:
     listed = None if column.values is None else (*column.values, *([] if column.other is None else [column.other]))
     values = None if listed is None else tuple(dict.fromkeys(listed))
     null = column.nullable

@@ -31,15 +31,25 @@ class ContributionBounds:
     """The most that one unit can contribute to one grouping set. None is used where each row is a unit.
 
     With `auto` both are the public maximum of rows over all groups, and a query finds its own bounds below it.
+    `total` is the maximum number of rows in all groups together, where it is less than the other two allow.
     """
 
     groups: int
     rows: int
     auto: bool = False
+    total: int | None = None
 
     def to_json(self) -> dict[str, int | bool]:
-        """Return the form in receipts; `auto` is there only where it is set."""
-        return {"groups": self.groups, "rows": self.rows} | ({"auto": True} if self.auto else {})
+        """Return the form in receipts; `auto` and `total` are there only where they are set."""
+        more = {"auto": True} if self.auto else {} if self.total is None else {"total": self.total}
+        return {"groups": self.groups, "rows": self.rows} | more
+
+    def within_total(self) -> "ContributionBounds":
+        """Return the same bounds, each at most the total, which is dropped where it has no effect."""
+        if self.total is None:
+            return self
+        groups, rows = min(self.groups, self.total), min(self.rows, self.total)
+        return ContributionBounds(groups, rows, self.auto, self.total if self.total < groups * rows else None)
 
     def tightened(self, groups: int | None, rows: int | None) -> "ContributionBounds":
         """Return the bounds of a query, which cannot exceed the owner's."""
@@ -51,7 +61,9 @@ class ContributionBounds:
                 "The bounds of this dataset are found privately, so groups cannot be given without rows.",
                 "Pass rows= as well, or omit groups=.",
             )
-        bounds = ContributionBounds(self.groups if groups is None else groups, self.rows if rows is None else rows)
+        bounds = ContributionBounds(
+            self.groups if groups is None else groups, self.rows if rows is None else rows, total=self.total
+        )
         if not (1 <= bounds.groups <= self.groups and 1 <= bounds.rows <= self.rows):
             raise ParameterError(
                 "HB556",

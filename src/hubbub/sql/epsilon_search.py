@@ -24,6 +24,7 @@ def solve(
     groups: int | None = None,
     rows: int | None = None,
     weights: Mapping[str, Fraction] | None = None,
+    joint: bool = False,
 ) -> Fraction:
     """Return the smallest ε (to three digits) at which the expected error of every result is within the given margin.
 
@@ -34,12 +35,14 @@ def solve(
 
     def fits(epsilon: Fraction) -> bool:
         try:
-            planned = plan(query, epsilon=epsilon, delta=delta, salt="", groups=groups, rows=rows, weights=weights)
+            planned = plan(
+                query, epsilon=epsilon, delta=delta, salt="", groups=groups, rows=rows, weights=weights, joint=joint
+            )
         except QueryError as error:
             if error.code == "HB557":  # ε is too small
                 return False
             raise
-        return all(_error(each, relative=relative) <= margin for each in planned.expected)
+        return all(_error(each, relative=relative) <= margin for each in planned.outputs)
 
     low, high = 0, 900 * (_LAST - _FIRST)
     if not fits(_grid(high)):

@@ -18,6 +18,7 @@ from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order_statistics import Choice
 from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.allocation import LEVEL, deviations_at_level, linear_half_width
+from hubbub.sql.expected import linear
 from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall, facts
 from hubbub.sql.functions import result_range
 from hubbub.sql.left_out_margin import finds_values, margins, missing
@@ -42,6 +43,7 @@ class ColumnEstimate:
     low: Floats
     high: Floats
     kind: Kind = Kind.REAL
+    half: Floats | None = None  #: the ± of the noise before clamping
 
 
 @dataclass(frozen=True)
@@ -53,17 +55,20 @@ class CellKeys:
     typed: postprocess.Columns
 
 
-def estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool) -> ColumnEstimate:
+def estimate(
+    plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool, level: Fraction = LEVEL
+) -> ColumnEstimate:
     """Compute one aggregate from noisy sums, with its interval."""
     places = [plan.place(measure) for measure in formula.measures]
     inputs = [sums[place] for place in places]
-    deviations = [_deviation(plan, place) for place in places]
+    deviations = [_deviation(plan, place, level) for place in places]
     steady = _counted(formula, inputs)
     core = formula.core or formula.value
+    width = deviations_at_level(plan.noise, level)
     if formula.linear and len(places) == 1:
-        half = np.full_like(inputs[0], linear_half_width(formula, plan.measures[places[0]]))
+        half = np.full_like(inputs[0], linear_half_width(formula, plan.measures[places[0]], level))
     else:
-        half = deviations_at_level(plan.noise) * spread(core, steady, deviations)
+        half = width * spread(core, steady, deviations)
     found = finds_values(plan, formula)
     least, most = formula.range(found=found)
     first, last = formula.range_of_core(found=found)
@@ -73,12 +78,14 @@ def estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool)
         low, high = low + down, high + up
     if isinstance(plan.threshold, PartitionSelection) and formula.linear and places == [plan.keys]:
         low = np.minimum(low, lower_end(plan.threshold, inputs[0], half))
-    unsure = ~_sure(formula, inputs, deviations)
+    unsure = ~_sure(formula, inputs, deviations, _surely(plan, level))
     low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     if formula.image is not None:
         low, high = formula.image(low, high)
-    return ColumnEstimate(_value(formula, inputs, raw=raw), np.clip(low, least, most), np.clip(high, least, most))
+    low, high = np.clip(low, least, most), np.clip(high, least, most)
+    noise = half if formula.core is None else width * spread(formula.value, steady, deviations)
+    return ColumnEstimate(_value(formula, inputs, raw=raw), low, high, half=noise)
 
 
 def ends(middle: Floats, half: Floats, least: float, most: float) -> tuple[Floats, Floats]:
@@ -97,13 +104,20 @@ def ends(middle: Floats, half: Floats, least: float, most: float) -> tuple[Float
     return np.clip(inside - half, least, most), np.clip(inside + half, least, most)
 
 
-def _deviation(plan: Plan, place: int) -> float:
+def _deviation(plan: Plan, place: int, level: Fraction = LEVEL) -> float:
     """Return a measure's standard deviation, or more if its noise is so small that rounding to steps matters."""
     noised = plan.measures[place]
-    return max(noised.deviation, half_width(noised.mechanism, LEVEL) / deviations_at_level(plan.noise))
+    return max(noised.deviation, half_width(noised.mechanism, level) / deviations_at_level(plan.noise, level))
 
 
-def _sure(formula: Formula, inputs: Sequence[Floats], deviations: Sequence[float]) -> NDArray[np.bool_]:
+def _surely(plan: Plan, level: Fraction) -> float:
+    """Return how many deviations a divisor must exceed at a level: the same number of half widths as at 95%."""
+    return _SURE * deviations_at_level(plan.noise, level) / deviations_at_level(plan.noise)
+
+
+def _sure(
+    formula: Formula, inputs: Sequence[Floats], deviations: Sequence[float], least: float = _SURE
+) -> NDArray[np.bool_]:
     """Return where the estimate is nearly linear in the noise: where every divisor is well above its noise.
 
     Elsewhere the interval is the whole range of the result.
@@ -112,11 +126,11 @@ def _sure(formula: Formula, inputs: Sequence[Floats], deviations: Sequence[float
     if formula.linear:
         return sure
     if formula.count is not None:
-        sure &= inputs[formula.count] >= _SURE * deviations[formula.count]
+        sure &= inputs[formula.count] >= least * deviations[formula.count]
     steady = _counted(formula, inputs)
     for each in formula.sure:
         with np.errstate(all="ignore"):
-            sure &= each(steady) >= _SURE * spread(each, steady, deviations)
+            sure &= each(steady) >= least * spread(each, steady, deviations)
     return sure
 
 
@@ -172,6 +186,7 @@ def expression(
     keys: CellKeys,
     estimates: Mapping[str, ColumnEstimate],
     sums: Sequence[Floats],
+    level: Fraction = LEVEL,
 ) -> ColumnEstimate:
     """Compute an expression over the results, with an interval from the effect of each measure's noise."""
     # evaluate the shown values, the raw values, and the raw values with each measure moved by its deviation: clamping
@@ -180,7 +195,7 @@ def expression(
     for i in range(len(plan.measures)):
         for sign in (1.0, -1.0):
             moved = list(sums)
-            moved[i] = sums[i] + sign * _deviation(plan, i)
+            moved[i] = sums[i] + sign * _deviation(plan, i, level)
             shifts.append(moved)
     noisy = len(shifts)
     for i in range(len(plan.measures)):
@@ -202,7 +217,8 @@ def expression(
     names = mentioned(expr)
     if any(name in names for each in plan.choices for name in each.choice.names):
         return ColumnEstimate(numeric[0], nothing, nothing)
-    half = deviations_at_level(plan.noise) * np.sqrt((((numeric[2:noisy:2] - numeric[3:noisy:2]) / 2) ** 2).sum(axis=0))
+    moves = (numeric[2:noisy:2] - numeric[3:noisy:2]) / 2
+    half = deviations_at_level(plan.noise, level) * np.sqrt((moves**2).sum(axis=0))
     # both the clamped and the raw result: clamping parts of an expression may move the whole away from the truth
     low, high = np.fmin(*numeric[:2]) - half, np.fmax(*numeric[:2]) + half
     moved = numeric[noisy:] - numeric[1]
@@ -211,12 +227,12 @@ def expression(
     low, high = np.where(boundless, -np.inf, low), np.where(boundless, np.inf, high)
     used = [plan.formulas[name] for name in names if name in plan.formulas]
     if not linear(expr) or not all(each.linear for each in used):
-        unsure = np.any([~_steady(plan, each, sums) for each in used], axis=0)
+        unsure = np.any([~_steady(plan, each, sums, level) for each in used], axis=0)
         low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     open_ended = np.isnan(half) | np.isnan(numeric[1])
     least, most = _possible(plan, expr)
     low, high = np.where(open_ended, -np.inf, low), np.where(open_ended, np.inf, high)
-    return ColumnEstimate(numeric[0], np.clip(low, least, most), np.clip(high, least, most))
+    return ColumnEstimate(numeric[0], np.clip(low, least, most), np.clip(high, least, most), half=half)
 
 
 def _possible(plan: Plan, expr: Expr) -> tuple[float, float]:
@@ -237,17 +253,17 @@ def _possible(plan: Plan, expr: Expr) -> tuple[float, float]:
     return -np.inf if within.low is None else float(within.low), np.inf if within.high is None else float(within.high)
 
 
-def _steady(plan: Plan, formula: Formula, sums: Sequence[Floats]) -> NDArray[np.bool_]:
+def _steady(plan: Plan, formula: Formula, sums: Sequence[Floats], level: Fraction) -> NDArray[np.bool_]:
     """Return where an expression over a result is nearly linear in its noise: also away from the kink of its image."""
-    places = [plan.place(measure) for measure in formula.measures]
-    inputs, deviations = [sums[place] for place in places], [_deviation(plan, place) for place in places]
-    sure = _sure(formula, inputs, deviations)
+    places, needed = [plan.place(measure) for measure in formula.measures], _surely(plan, level)
+    inputs, deviations = [sums[place] for place in places], [_deviation(plan, place, level) for place in places]
+    sure = _sure(formula, inputs, deviations, needed)
     if formula.count is not None:
-        sure &= inputs[formula.count] >= _SURE * deviations[formula.count]
+        sure &= inputs[formula.count] >= needed * deviations[formula.count]
     if formula.core is not None:
         steady = _counted(formula, inputs)
         with np.errstate(all="ignore"):
-            sure &= np.abs(formula.core(steady)) >= _SURE * spread(formula.core, steady, deviations)
+            sure &= np.abs(formula.core(steady)) >= needed * spread(formula.core, steady, deviations)
     return sure
 
 
@@ -256,15 +272,3 @@ def mentioned(expr: Expr) -> set[str]:
     if isinstance(expr, Col):
         return {expr.name}
     return set().union(*(mentioned(each) for each in expr.args)) if isinstance(expr, FunctionCall) else set()
-
-
-def linear(expr: Expr) -> bool:
-    """Return whether an expression is linear in the columns it reads."""
-    if not isinstance(expr, FunctionCall):
-        return True
-    if expr.function in ("add", "sub", "neg"):
-        return all(linear(each) for each in expr.args)
-    constant = [not mentioned(each) for each in expr.args]
-    if expr.function == "mul":
-        return any(constant) and all(linear(each) for each in expr.args)
-    return expr.function == "div" and constant[1] and linear(expr.args[0])

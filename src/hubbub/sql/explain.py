@@ -16,7 +16,7 @@ from hubbub.sql.auto_bounds import LevelHistogram
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.measures import DistinctCount, KeyWeight, Measure, RowCount, UnitContribution, UnitCount
-from hubbub.sql.noise import CellSelections, NoisyMeasure
+from hubbub.sql.noise import CellSelections, NoisyMeasure, NoNoise
 from hubbub.sql.relations import MAX_TEXT_LENGTH, Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union
 
 
@@ -31,7 +31,8 @@ def derivation(
     levels: Sequence[LevelHistogram] = (),
 ) -> tuple[str, ...]:
     """Return the lines: relations first, then the contribution bounds, then each measure with its noise."""
-    lines = list(_relation(rows))
+    # the line of the contribution bounds states a truncation of the whole relation
+    lines = list(_relation(rows.input if isinstance(rows, Truncate) and not levels else rows))
     verb = "added or removed" if relation is Relation.ADD_REMOVE else "replaced by another"
     if limits is None:
         lines.append(f"neighbors: one row {verb}; each row is in one cell of each grouping set")
@@ -43,9 +44,10 @@ def derivation(
         size = (
             "groups found by partition selection" if contribution.cells >= 1 << 62 else f"{contribution.cells:,} cells"
         )
+        total = "" if contribution.total is None else f" and {contribution.total} in all"
         lines.append(
             f"grouping set {i}: {size}; a unit is in at most {contribution.touched}, "
-            f"with {contribution.rows} rows in each"
+            f"with {contribution.rows} rows in each{total}"
         )
     lines += [_noise(each) for each in noised]
     lines += [_choice(each) for each in selections]
@@ -66,9 +68,9 @@ def _limits(limits: ContributionBounds) -> str:
             f"contribution bounds: found from noisy levels below, up to {limits.rows:,} rows of a unit; every "
             "sensitivity and noise below is for the bound 1 and is multiplied by the bound that is found"
         )
-    return (
-        f"contribution bounds: each unit keeps at most {limits.groups} groups with {limits.rows} rows in each, by hash"
-    )
+    total = "" if limits.total is None else f", and {limits.total} rows in all of them together"
+    kept = f"each unit keeps at most {limits.groups} groups with {limits.rows} rows in each{total}, by hash"
+    return f"contribution bounds: {kept}"
 
 
 def _level(level: LevelHistogram) -> str:
@@ -124,6 +126,8 @@ def _short(scan: Scan) -> list[str]:
 
 def _noise(noisy: NoisyMeasure) -> str:
     sensitivity, mechanism = noisy.sensitivity, noisy.mechanism
+    if isinstance(mechanism, NoNoise):
+        return "rows: their number is public under the replace relation, and is used without noise"
     if isinstance(mechanism, Laplace):
         noise = (
             f"L1 sensitivity {sensitivity.l1}, ε={brief(noisy.portion)}: "

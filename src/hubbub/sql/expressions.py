@@ -6,7 +6,7 @@ clamping bounds and sensitivities follow. Privacy does not depend on these facts
 Tested in tests/sql/test_bind.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from hubbub.core.schema import Bounds, Kind, Value
@@ -20,6 +20,7 @@ class Facts:
     step     every value is a multiple of this (1 for an integer)
     null     NULL is possible, and is a group of its own
     auto     the bounds of a column are a public maximum, and queries find closer ones
+    required the owner declares that a column has no NULL; not in the text form, by which terms of measures are ordered
     """
 
     bounds: Bounds | None = None
@@ -27,6 +28,7 @@ class Facts:
     step: Fraction | None = None
     null: bool = False
     auto: bool = False
+    required: bool = field(default=False, repr=False)
 
 
 UNKNOWN = Facts()

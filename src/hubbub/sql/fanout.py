@@ -47,7 +47,8 @@ class TruncationBounds:
         if unit.auto:
             given = unit.rows if self.rows is None else self.rows * (self.groups or 1)
             return min(unit.rows, MAX_AUTO_ROWS, given)
-        return min(unit.groups, self.groups or unit.groups) * min(unit.rows, self.rows or unit.rows)
+        most = min(unit.groups, self.groups or unit.groups) * min(unit.rows, self.rows or unit.rows)
+        return most if unit.rows_total is None else min(most, unit.rows_total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def contribution(rel: Rel) -> ContributionBounds:
             if unit is None:
                 raise TypeError("a public table has no units")
             # with a maximum of one row there is nothing to find
-            return ContributionBounds(unit.groups, unit.rows, unit.auto and unit.rows > 1)
+            return ContributionBounds(unit.groups, unit.rows, unit.auto and unit.rows > 1, unit.rows_total)
         case Filter() | Project() | Truncate():
             return contribution(rel.input)
         case PerUnit():
@@ -86,24 +87,35 @@ def contribution(rel: Rel) -> ContributionBounds:
         case Union():
             parts = [contribution(each) for each in rel.inputs]
             auto = any(part.auto for part in parts)
-            return _joint(max(part.groups for part in parts), sum(part.rows for part in parts), parts, auto=auto)
+            most = [_total(part) for part in parts] if any(part.total for part in parts) else None
+            groups, rows = max(part.groups for part in parts), sum(part.rows for part in parts)
+            return _joint(groups, rows, None if most is None else sum(most), parts, auto=auto)
         case Join():
             left = contribution(rel.left)
             if not rel.unit:
                 fan = max(1, fan_out(rel.right, [b for _, b in rel.on]))
-                return left if left.auto else ContributionBounds(left.groups, min(left.rows * fan, MAX_JOINED_ROWS))
+                total = None if left.total is None else left.total * fan
+                rows = min(left.rows * fan, MAX_JOINED_ROWS)
+                return left if left.auto else ContributionBounds(left.groups, rows, total=total)
             right = contribution(rel.right)
             if 1 in (left.groups * left.rows, right.groups * right.rows):
                 return right if left.groups * left.rows == 1 else left
             parts = [left, right]
             auto = left.auto or right.auto
-            return _joint(left.groups * right.groups, left.rows * right.rows, parts, auto=auto)
+            both = _total(left) * _total(right) if left.total or right.total else None
+            return _joint(left.groups * right.groups, left.rows * right.rows, both, parts, auto=auto)
 
 
-def _joint(groups: int, rows: int, parts: Sequence[ContributionBounds], *, auto: bool) -> ContributionBounds:
+def _total(bounds: ContributionBounds) -> int:
+    return bounds.groups * bounds.rows if bounds.total is None else bounds.total
+
+
+def _joint(
+    groups: int, rows: int, total: int | None, parts: Sequence[ContributionBounds], *, auto: bool
+) -> ContributionBounds:
     """Return the bounds of several relations together; the maximum of bounds that are found is the largest."""
     if not auto:
-        return ContributionBounds(min(groups, MAX_JOINED_ROWS), min(rows, MAX_JOINED_ROWS))
+        return ContributionBounds(min(groups, MAX_JOINED_ROWS), min(rows, MAX_JOINED_ROWS), total=total)
     most = max(part.rows for part in parts if part.auto)
     return ContributionBounds(most, most, auto=True)
 

@@ -3,22 +3,20 @@
 Only the noise and the selections read the data. Everything after them is post-processing.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.noise.source import RandomSource
-from hubbub.sql import partition_selection, postprocess
-from hubbub.sql.aggregates.formula import Floats
-from hubbub.sql.allocation import LEVEL, deviations_at_level
-from hubbub.sql.estimates import CellKeys, ColumnEstimate, Integers, choice, estimate, expression
+from hubbub.sql import partition_selection
+from hubbub.sql.estimates import CellKeys, Integers
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import DiscoveredCells, domains_of
-from hubbub.sql.noise import CellSelections, half_width
+from hubbub.sql.noise import CellSelections
 from hubbub.sql.plan import Plan
+from hubbub.sql.presentation import Answer, present
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]
 
@@ -26,32 +24,6 @@ Tables = Mapping[str, Mapping[str, NDArray[Any]]]
 _BATCH = 1024
 #: Number of scores that are in memory at once.
 _SCORES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The result of a query: columns in order, each with the ends of its 95% interval (NaN if it has none).
-
-    ratio   for each row, the ± of the first count divided by its sampling error 1.96·√n, n being the noisy count; NaN
-            if nothing was counted. Below 1 the privacy noise is smaller than the sampling error.
-    """
-
-    columns: tuple[str, ...]
-    values: tuple[NDArray[Any], ...]
-    low: tuple[Floats, ...]
-    high: tuple[Floats, ...]
-    ratio: Floats
-
-    @property
-    def rows(self) -> list[tuple[Any, ...]]:
-        """The values, row by row."""
-        return list(zip(*(column.tolist() for column in self.values), strict=True))
-
-    @property
-    def intervals(self) -> list[tuple[tuple[float, float], ...]]:
-        """The intervals, row by row."""
-        pairs = [zip(low.tolist(), high.tolist(), strict=True) for low, high in zip(self.low, self.high, strict=True)]
-        return list(zip(*pairs, strict=True))
 
 
 def exact_results(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
@@ -73,6 +45,12 @@ def exact_results(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tup
             else:
                 np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)[known]), values)
     return tuple(measures), tuple(histograms)
+
+
+def public_rows(plan: Plan, tables: Tables) -> int | None:
+    """Return the public number of rows, if the plan uses it; None if all counts have noise."""
+    place = next((i for i, noised in enumerate(plan.measures) if noised.event is None), None)
+    return None if place is None else int(exact_results(plan, tables)[0][place].sum())
 
 
 def declared_keys(plan: Plan) -> CellKeys:
@@ -174,67 +152,3 @@ def _top_keys(plan: Plan, positions: Integers) -> Answer:
     nothing = tuple(np.full(len(positions), np.nan) for _ in plan.query.select)
     values = tuple(shown[expr.name][positions] for _, expr in plan.query.select if isinstance(expr, Col))
     return Answer(tuple(name for name, _ in plan.query.select), values, nothing, nothing, nothing[0])
-
-
-def present(
-    plan: Plan, keys: CellKeys, noisy: Sequence[Integers], selected: Sequence[Integers], *, raw: bool
-) -> Answer:
-    """Compute the result from the noisy integers and the selections alone."""
-    sums = [each.astype(np.float64) for each in noisy]
-    estimates = {name: estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
-    for selections, outcomes in zip(plan.choices, selected, strict=True):
-        estimates |= choice(plan, selections, outcomes)
-    shown = _arrange(plan, keys, estimates, sums)
-    columns: list[ColumnEstimate] = []
-    for _, expr in plan.query.select:
-        nothing = np.full(keys.size, np.nan)
-        if isinstance(expr, Col) and expr.name in keys.shown:
-            columns.append(ColumnEstimate(keys.shown[expr.name], nothing, nothing))
-        elif isinstance(expr, Col):
-            each = estimates[expr.name]
-            whole = expr.name in plan.formulas and plan.formulas[expr.name].integer and not raw
-            columns.append(ColumnEstimate(each.value.astype(np.int64), each.low, each.high) if whole else each)
-        else:
-            columns.append(expression(plan, expr, keys, estimates, sums))
-    return Answer(
-        tuple(name for name, _ in plan.query.select),
-        tuple(each.value[shown] for each in columns),
-        tuple(each.low[shown] for each in columns),
-        tuple(each.high[shown] for each in columns),
-        _ratio(plan, keys.size, sums)[shown],
-    )
-
-
-def _arrange(
-    plan: Plan, keys: CellKeys, estimates: Mapping[str, ColumnEstimate], sums: Sequence[Floats]
-) -> NDArray[np.int64]:
-    query = plan.query
-    if query.having is None and not query.order:
-        rows = np.arange(keys.size)
-    else:
-        table = {**keys.typed, **{name: (each.value, each.kind) for name, each in estimates.items()}}
-        rows = postprocess.arrange(table, query.having, query.order)
-    return rows if query.limit is None else _limited(plan, rows, sums)[: query.limit]
-
-
-def _limited(plan: Plan, rows: NDArray[np.int64], sums: Sequence[Floats]) -> NDArray[np.int64]:
-    """Leave out groups that may be empty, because LIMIT asks for groups that exist; keep all if all may be empty.
-
-    A declared group is there even without rows. It surely has rows if a count of them exceeds its margin of error.
-    """
-    counts = {plan.place(f.measures[f.count]) for f in plan.formulas.values() if f.count is not None}
-    if not plan.query.keys or not counts or plan.threshold is not None:
-        return rows
-    margins = {place: half_width(plan.measures[place].mechanism, LEVEL) for place in counts}
-    surely = np.any([sums[place] > margin for place, margin in margins.items()], axis=0)[rows]
-    return rows[surely] if surely.any() else rows
-
-
-def _ratio(plan: Plan, size: int, sums: Sequence[Floats]) -> Floats:
-    """Return the ± of the first count divided by 1.96·√n, the sampling error of a count of that size."""
-    counts = [formula.measures[formula.count] for formula in plan.formulas.values() if formula.count is not None]
-    if not counts:
-        return np.full(size, np.nan)
-    place = plan.place(counts[0])
-    half = deviations_at_level(plan.noise) * plan.measures[place].deviation
-    return half / (1.96 * np.sqrt(np.maximum(sums[place], 1.0)))

@@ -192,11 +192,20 @@ Measure = Additive | DistinctCount | KeyWeight
 
 @dataclass(frozen=True, slots=True)
 class UnitContribution:
-    """The most that one unit can touch in one grouping set: `touched` of `cells` cells, `rows` rows in each."""
+    """The most that one unit can touch in one grouping set: `touched` of `cells` cells, `rows` rows in each.
+
+    `total` is the most rows in all cells together, if it is less than that.
+    """
 
     cells: int
     touched: int
     rows: int
+    total: int | None = None
+
+    @property
+    def full_cells(self) -> int:
+        """The number of cells with all of their rows that cost at least as much as whatever the unit touches."""
+        return self.touched if self.total is None else min(self.touched, -(-self.total // self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +231,10 @@ def sensitivity(measure: Measure, contributions: tuple[UnitContribution, ...], r
              number of its own values, whatever the others have, and so does the unit in its place.
              The weights of n keys are at most W/√n each: W·√n in L1, W² in squared L2; for another unit in its place
              both double at most, as no weight is negative.
+             With at most T rows in all cells together, r in each, and at most b = max|row| steps of each, a unit adds
+             at most T·b in L1; in squared L2 at most (⌊T/r⌋r² + (T mod r)²)b², as a convex function of the rows of the
+             cells is largest where they are unequal. Another unit in its place doubles the L1; the squared L2 doubles
+             where no row adds with another sign, and is four times as large at most otherwise.
     Assumes  what a unit adds depends on its own rows alone, and is bounded in the engine (`bounding`).
     Tested   tests/sql/test_measures.py::test_brute_force_over_neighbors_finds_the_declared_sensitivity
     """
@@ -234,13 +247,25 @@ def sensitivity(measure: Measure, contributions: tuple[UnitContribution, ...], r
         least, most = min(0, rows * measure.low), max(0, rows * measure.high)
         alone, both, touched = max(-least, most), most - least, each.touched
         if relation is Relation.ADD_REMOVE:
-            l1 += touched * alone
-            squared += touched * alone**2
+            moved, square = touched * alone, touched * alone**2
         else:
             shared = max(0, 2 * touched - each.cells)
-            l1 += shared * both + 2 * (touched - shared) * alone
-            squared += max(touched * both**2, shared * both**2 + 2 * (touched - shared) * alone**2)
+            moved = shared * both + 2 * (touched - shared) * alone
+            square = max(touched * both**2, shared * both**2 + 2 * (touched - shared) * alone**2)
+        if each.total is not None:
+            unit = _within_total(measure, each.total, rows)
+            units = relation.units_changed
+            signs = 1 if 0 in (least, most) else units
+            moved, square = min(moved, units * unit.l1), min(square, units * signs * unit.l2_squared)
+        l1, squared = l1 + moved, squared + square
     return Sensitivity(l1, squared)
+
+
+def _within_total(measure: Measure, total: int, rows: int) -> Sensitivity:
+    """Bound what one unit adds with at most `total` rows, and at most `rows` of them in each cell."""
+    one = max(-min(0, measure.low), max(0, measure.high))
+    full, rest = divmod(total, rows)
+    return Sensitivity(total * one, (full * rows**2 + rest**2) * one**2)
 
 
 def _tests(present: tuple[Expr, ...], where: Expr | None, dialect: Dialect) -> str:

@@ -10,6 +10,9 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hubbub.core import numbers, reals
 from hubbub.core.events import Event
 from hubbub.core.unit import Relation
@@ -18,12 +21,27 @@ from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.joint_exponential import JointExponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.noise.source import RandomSource
 from hubbub.sql.aggregates.order_statistics import Choice
 from hubbub.sql.aggregates.scores import JointScore, ScoreFunction
 from hubbub.sql.measures import Measure, Sensitivity, UnitContribution
 
 Noise = Literal["laplace", "gaussian"]
 Selection = PermuteAndFlip | Exponential | JointExponential
+
+
+@dataclass(frozen=True, slots=True)
+class NoNoise:
+    """Releases a public number as it is: see `public_rows`. It has no event, because it costs nothing."""
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance of no noise."""
+        return Fraction(0)
+
+    def sample(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:  # noqa: ARG002
+        """Return the numbers."""
+        return values
 
 
 @dataclass(frozen=True)
@@ -33,7 +51,12 @@ class NoisyMeasure:
     measure: Measure
     sensitivity: Sensitivity
     portion: Fraction  #: of ε, or of ρ where the noise is Gaussian
-    mechanism: Laplace | Gaussian
+    mechanism: Laplace | Gaussian | NoNoise
+
+    @property
+    def event(self) -> Event | None:
+        """What its noise is charged as; None if it is public."""
+        return None if isinstance(self.mechanism, NoNoise) else self.mechanism.event
 
     @cached_property
     def deviation(self) -> float:
@@ -41,14 +64,16 @@ class NoisyMeasure:
         return standard_deviation(self.mechanism)
 
 
-def standard_deviation(mechanism: Laplace | Gaussian) -> float:
+def standard_deviation(mechanism: Laplace | Gaussian | NoNoise) -> float:
     """Return the standard deviation of a noise, in steps."""
     variance = mechanism.variance
     return sqrt(variance[1] if isinstance(variance, tuple) else variance)
 
 
-def half_width(mechanism: Laplace | Gaussian, level: Fraction) -> float:
+def half_width(mechanism: Laplace | Gaussian | NoNoise, level: Fraction) -> float:
     """Return the half width of an interval for one noise: exact for Laplace; for Gaussian, continuous plus ½."""
+    if isinstance(mechanism, NoNoise):
+        return 0.0
     if isinstance(mechanism, Laplace):
         return float(mechanism.error(level))
     return NormalDist().inv_cdf((1 + float(level)) / 2) * sqrt(mechanism.variance) + 0.5
@@ -102,11 +127,13 @@ def calibrate_selections(
              replace a cell that both units reach moves by 2rs, others by rs: there are at most G − k others on each
              side where k are shared. In pure losses two cells that move by rs cost as much as one that moves by 2rs; in
              squares, which bounded range is made of, they cost less. So the worst case is G cells that move by 2rs.
+             With at most T rows in all cells together, ⌈T/r⌉ full cells cost at least as much: the cost of a cell is
+             convex in its rows, and 0 without rows.
     Assumes  scores of a cell depend on its rows alone. Scores that are counts move one way under add/remove.
     Charges  G times the event of one selection. An interval is selected with its estimate and costs nothing more.
     Tested   tests/sql/test_scores.py::test_scores_move_by_no_more_than_their_sensitivity
     """
-    times = sum(contribution.touched for contribution in contributions)
+    times = sum(contribution.full_cells for contribution in contributions)
     rows = max(contribution.rows for contribution in contributions)
     loss = portion / times if kind == "laplace" else reals.sqrt(8 * portion / times)[0]
     score, mechanism = calibrate_selection(

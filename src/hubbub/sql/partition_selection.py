@@ -24,7 +24,7 @@ from hubbub.noise.source import RandomSource
 from hubbub.sql.expressions import facts
 from hubbub.sql.keys import DiscoveredCells
 from hubbub.sql.measures import KeyWeight, Measure, RowCount, UnitContribution, UnitCount
-from hubbub.sql.noise import Noise, NoisyMeasure
+from hubbub.sql.noise import Noise, NoisyMeasure, NoNoise
 from hubbub.sql.query import Query
 
 UNITS = UnitCount()
@@ -108,6 +108,8 @@ def threshold(noised: NoisyMeasure, contribution: UnitContribution, relation: Re
         return WeightedSelection.least(
             keys=measure.keys, weight=measure.weight, relation=relation, noise=noise, delta=goal
         )
+    if isinstance(noise, NoNoise):
+        raise AssertionError("groups are selected by a noisy measure")
     keys = measure.keys if isinstance(measure, KeyWeight) else contribution.touched
     return PartitionSelection.least(keys=keys, contribution=1, relation=relation, noise=noise, delta=goal)
 

@@ -32,6 +32,7 @@ from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.expected import joint_level, output_errors
 from hubbub.sql.explain import derivation
 from hubbub.sql.expressions import Expr
 from hubbub.sql.group_choice import choose_groups
@@ -40,8 +41,9 @@ from hubbub.sql.keys import Cells, Groups
 from hubbub.sql.measures import Measure
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure
 from hubbub.sql.noise_budget import noise_budgets
+from hubbub.sql.public_rows import rows_are_public
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Rel
+from hubbub.sql.relations import Rel, Truncate
 from hubbub.sql.statements import Statement, statements, statements_at
 
 
@@ -81,6 +83,7 @@ class Plan:
     left_out: Mapping[int, ChosenBound] = field(default_factory=dict)  #: by measure, once bounds were chosen
     clipped: Mapping[Expr, float] = field(default_factory=dict)  #: what bounds of values that were found may cut off
     inputs: "PlanInputs | None" = None  #: what `settle` needs
+    outputs: tuple[Expected, ...] = ()  #: the expected errors of the output columns
 
     @property
     def sql(self) -> dict[str, str]:
@@ -120,6 +123,7 @@ def plan(
     intervals: bool = True,
     hashing: Hash = "engine",
     dialect: Dialect = DUCKDB,
+    joint: bool = False,
 ) -> Plan:
     """Plan a query for ε and δ (0: pure DP).
 
@@ -129,6 +133,7 @@ def plan(
     intervals      whether quantiles are selected together with an interval
     hashing        the engine's own (fast) hash, or a portable one that keeps the same rows on every engine
     dialect        the SQL dialect of the engine; raises an error for functions that the engine cannot compute safely
+    joint          whether expected errors are those of intervals that hold for the whole answer at once
     """
     numbers.epsilon(epsilon)
     if delta:
@@ -136,20 +141,28 @@ def plan(
     relation, limits = privacy_terms(query, groups, rows)
     options = RenderOptions(salt, hashing, dialect)
     if query.top:
-        return _top(query, bound_work(query, groups, rows, options), epsilon, relation, limits, options)
+        top = _top(query, bound_work(query, groups, rows, options), epsilon, relation, limits, options)
+        return _checked_joint(top) if joint else top
     choice = choose_groups(query, delta)
     query, sets = choice.query, choice.groups
-    bounded_rows = bound_work(query, groups, rows, options)
     auto = limits is not None and limits.auto
+    if limits is not None and all(each.function == "count_units" for each in query.aggregates):
+        limits = replace(limits, total=None)  # a unit counts once in a group, with however many rows
+    contributions = tuple(unit_contribution(each, limits) for each in sets)
+    # where no grouping set has enough cells, the bound on rows in each is enough
+    total = next((each.total for each in contributions if each.total is not None), None)
+    limits = limits if limits is None or limits.total == total else replace(limits, total=total)
+    bounded_rows = bound_work(query, groups, rows, options, total)
     workload = Workload(
         query,
         sets,
-        tuple(unit_contribution(each, limits) for each in sets),
+        contributions,
         relation,
         dict(weights or {}),
         intervals,
         limits.rows if limits is not None and auto else 1,
         delta,
+        rows_are_public(query),
     )
     # bounds that are found when the query runs need pure losses, which do not depend on the bound
     if auto and noise == "gaussian":
@@ -161,13 +174,16 @@ def plan(
     budgets = noise_budgets(epsilon, delta, "laplace" if auto else noise)
     allocations = [allocate(workload, budget.noise, budget.amount) for budget in budgets]
     rules = [selection_rule(workload, allocation, delta) for allocation in allocations]
-    errors = [max(allocation.worst, error) for allocation, (_, error) in zip(allocations, rules, strict=True)]
-    chosen = errors.index(min(errors))
+    worst = [max(allocation.worst, error) for allocation, (_, error) in zip(allocations, rules, strict=True)]
+    chosen = worst.index(min(worst))
     best, rule, kind = allocations[chosen], rules[chosen][0], budgets[chosen].noise
     levels: tuple[LevelHistogram, ...] = ()
     if auto:
         best, levels = add_histograms(workload, best, bounded_rows, options)
-    return Plan(
+    settled = at_bounds(workload, best, levels, [each.typical for each in levels])
+    level = joint_level(query, best.formulas, sum(each.size for each in sets)) if joint else LEVEL
+    errors = expected_errors(settled, kind, level)
+    planned = Plan(
         query=query,
         epsilon=epsilon,
         delta=delta if kind == "gaussian" or rule else Fraction(0),
@@ -184,7 +200,7 @@ def plan(
         keys=best.keys,
         top=None,
         event=_event(best, rule, levels),
-        expected=expected_errors(at_bounds(workload, best, levels, [each.typical for each in levels]), kind),
+        expected=errors,
         derivation=derivation(
             bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels
         )
@@ -192,7 +208,32 @@ def plan(
         levels=levels,
         adds=adds_at_one(best, levels),
         inputs=PlanInputs(bounded_rows, workload, options) if auto else None,
+        outputs=output_errors(query, sets, settled, errors, kind, level),
     )
+    return _checked_joint(planned) if joint else planned
+
+
+def _checked_joint(plan: Plan) -> Plan:
+    """Reject joint intervals where there are none."""
+    why = joint_refusal(plan)
+    if why is not None:
+        raise QueryError(
+            "HB585",
+            f"The intervals of this query cannot hold for the whole answer at once: {why}.",
+            "Use intervals='each'.",
+        )
+    return plan
+
+
+def joint_refusal(plan: Plan) -> str | None:
+    """Say why the intervals of a plan cannot hold for the whole answer at once; None if they can."""
+    if plan.threshold is not None or plan.top is not None:
+        return "its groups are selected privately"
+    if plan.choices:
+        return "the interval of a quantile, minimum or maximum is selected together with it"
+    if (plan.limits is not None and plan.limits.auto) or plan.levels or plan.left_out or plan.clipped:
+        return "it finds its bounds when it runs"
+    return None
 
 
 def settle(plan: Plan, chosen: Sequence[ChosenBound]) -> Plan:
@@ -235,6 +276,7 @@ def _top(
     best = topk.selection(query, each, limits, relation, epsilon)
     text = bounding.sums(rows, each, [chosen_by], limits=wide, options=options)
     half = float(best.error(LEVEL))
+    expected = tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1])
     return Plan(
         query=query,
         epsilon=epsilon,
@@ -252,8 +294,9 @@ def _top(
         keys=None,
         top=best,
         event=best.event,
-        expected=tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
+        expected=expected,
         derivation=derivation(rows, relation, wide, (unit_contribution(each, wide),), (), (), best),
+        outputs=expected,
     )
 
 
@@ -277,20 +320,26 @@ def _event(allocation: Allocation, rule: partition_selection.Rule | None, levels
     """Return the event to charge for all noise and selections of a query."""
     parts: list[tuple[Event, int]] = [(each.mechanism.event, 1) for each in levels]
     for i, noised in enumerate(allocation.measures):
-        parts.append((rule.event if rule is not None and i == allocation.keys else noised.mechanism.event, 1))
+        event = rule.event if rule is not None and i == allocation.keys else noised.event
+        parts += [] if event is None else [(event, 1)]
     for each in allocation.choices:
         parts += each.events
     return Composed(tuple(parts))
 
 
-def bound_work(query: Query, groups: int | None, rows: int | None, options: RenderOptions) -> Rel:
-    """Return the relation of a query, truncated so that one unit and one row cost a bounded amount of work."""
+def bound_work(
+    query: Query, groups: int | None, rows: int | None, options: RenderOptions, total: int | None = None
+) -> Rel:
+    """Return the relation of a query, truncated so that one unit and one row cost a bounded amount of work.
+
+    `total` is the number of rows to which each unit is truncated at last, if it is truncated.
+    """
     part = fanout.bound_joins(query.relation, fanout.TruncationBounds(groups, rows, options.salt, options.hashing))
     # a cut to a bound that is found sorts whole rows, as a cut before a join does, so every text is shortened
-    sorts = rows is None and fanout.contribution(query.relation).auto
+    sorts = total is not None or (rows is None and fanout.contribution(query.relation).auto)
     rel = row_cost.truncate_texts(part.rel, row_cost.output_expressions(query), every=sorts or bool(part.joins))
     row_cost.check_row_cost(query, rel, part.joins, options.dialect)
-    return rel
+    return rel if total is None else Truncate(fanout.strict(rel), total, options.salt, options.hashing)
 
 
 def privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[Relation, ContributionBounds | None]:
@@ -310,4 +359,4 @@ def privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[R
                 "Query it on its own.",
             )
         return relation, None
-    return relation, fanout.contribution(query.relation).tightened(groups, rows)
+    return relation, fanout.contribution(query.relation).tightened(groups, rows).within_total()

@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import duckdb
 import numpy as np
-from tests.analyses.conftest import EXAMPLES, settle
+from tests.analyses.conftest import EXAMPLES, IN_ADVANCE, settle
 from tests.analyses.test_base import BY_CELL, parts
 from tests.campaigns import error_oracle
 from tests.campaigns.neighbors import DuckDBTarget, Tally, fuzz
@@ -41,6 +41,7 @@ from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
 from hubbub.noise.source import system
 from hubbub.sql.finish import exact_results, finish
+from hubbub.sql.noise import NoNoise
 from hubbub.sql.plan import Plan
 
 ALARM = 1e-9
@@ -61,8 +62,8 @@ TEXTS = (
     "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region)",
 )
 OF_UNITS = "SELECT region, COUNT(DISTINCT patient) AS n FROM visits GROUP BY region"
-#: All analyses that query an engine; a stream is only charged by its call.
-REPLAYED = tuple(name for name in EXAMPLES if name != "stream")
+#: All analyses that query an engine; a stream or a session is only charged by its call.
+REPLAYED = tuple(name for name in EXAMPLES if name not in IN_ADVANCE)
 #: Quick analyses, one for each kind of mechanism and composition.
 CALLS = ("decision_tree", "kmeans", "moments", "mwem", "tabulate", "spanning_tree")
 
@@ -226,6 +227,7 @@ def _finished(times: int = 800) -> Iterator[str]:
     if any(each.values[0].tolist() != ["North", "South", "East"] for each in answers):
         yield "rows are missing or in another order"
         return
+    assert not isinstance(noise, NoNoise)
     added = np.array([each.values[1] - truth for each in answers]).astype(np.int64)
     distribution: Any = {y: float(low + high) / 2 for y, (low, high) in noise.distribution(0).mass.items()}
     for cell in range(3):

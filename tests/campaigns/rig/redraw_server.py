@@ -12,7 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from tests.analyses.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES, IN_ADVANCE
 from tests.campaigns.frame import Report
 from tests.campaigns.rig.interrupted_runs import RunTrace
 from tests.fixtures.neighboring_data import _town
@@ -146,7 +146,7 @@ def served(report: Report, folder: Path) -> tuple[list[str], int]:
     prepare()
     own = Served(folder)
     broken: list[str] = []
-    names = sorted(set(EXAMPLES) - {"stream"}) if report.full else ["decision_tree"]
+    names = sorted(set(EXAMPLES) - IN_ADVANCE) if report.full else ["decision_tree"]
     for name in report.progress(names, "cancelled and killed over HTTP"):
         body = {"sql": EXAMPLES[name], "epsilon": "0.5"}
         done = len(own.runs())

@@ -1,4 +1,4 @@
-"""Calls of analyses that are refused: HB540 to HB548, HB576 and HB580 to HB598."""
+"""Calls of analyses that are refused: HB540 to HB548, HB576, HB580 to HB598 and HB670 to HB683."""
 
 from tests.project.error_examples.world import Example, python, sql
 
@@ -48,4 +48,30 @@ h.release(
     epsilon="0.1",
     check=Universe({"cost": [0.0, 100.0]}, 3),
 )"""),
+    "HB670": sql("CALL choose(candidates => [18, 65], score => 'SELECT AVG(cost) FROM visits WHERE age = $1')"),
+    "HB672": sql("CALL above_threshold(table => 'visits', name => 'My alarm', threshold => 100)"),
+    "HB673": python(
+        "h.above_threshold('visits', 'alarm', 100000, questions=1, epsilon='0.1')\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 60')\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 70')"
+    ),
+    "HB674": python(
+        "h.above_threshold('visits', 'alarm', 100000, epsilon='0.1')\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 60')\n"
+        "for secret in folder.glob('hubbub-ledger/thresholds/*.seed'):\n"
+        "    secret.unlink()\n"
+        "h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits WHERE age > 70')"
+    ),
+    "HB675": python("h.compare('visits', 'alarm', 'SELECT COUNT(*) FROM visits')"),
+    "HB676": python(
+        "h.above_threshold('visits', 'alarm', 100, epsilon='0.1')\n"
+        "h.above_threshold('visits', 'alarm', 200, epsilon='0.1')"
+    ),
+    "HB671": sql("CALL choose(candidates => ['North'], score => 'SELECT COUNT(*) FROM visits WHERE region = $1')"),
+    "HB678": sql("CALL median(table => 'visits', column => 'cost', sensitivity => 'propose')"),
+    "HB679": sql("CALL median(table => 'visits', column => 'region')"),
+    "HB680": sql("CALL triangle_count(table => 'calls', ends => ['caller', 'callee'])"),
+    "HB681": sql("CALL graph_distance(table => 'calls', ends => ['caller', 'callee'], property => 'non_expansive')"),
+    "HB682": sql("CALL small_database(table => 'visits', columns => ['region'], predicates => ['age >= 65'])"),
+    "HB683": sql("CALL small_database(table => 'visits', columns => ['region'], size => 5, accuracy => 0.2)"),
 }

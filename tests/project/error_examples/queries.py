@@ -2,20 +2,6 @@
 
 from tests.project.error_examples.world import Example, python, sql
 
-
-def vectors(table: str, columns: list[str], *, norm: str) -> Example:
-    """A mean vector and a covariance matrix, planned without SQL."""
-    return python(
-        f"""from fractions import Fraction
-from hubbub.sql.vectors import plan_vectors
-
-plan_vectors(
-    h.describe("{table}"), {columns}, size=100, gamma=Fraction(1), norm="{norm}", covariance=True,
-    epsilon=Fraction(1), delta=Fraction(0),
-)"""
-    )
-
-
 EXAMPLES: dict[str, Example] = {
     "HB500": sql(""),
     "HB501": sql("SELECT COUNT(*) FROM visits WHERE age >"),
@@ -72,15 +58,14 @@ EXAMPLES: dict[str, Example] = {
         "JOIN visits d USING (patient) JOIN visits e USING (patient) GROUP BY a.ward || b.ward"
     ),
     "HB569": sql("SELECT age, COUNT(*) FROM visits WHERE age > 500 GROUP BY age"),
-    "HB570": vectors("calls", [], norm="l1"),
-    "HB571": vectors("visits", ["age"], norm="l1"),
-    "HB572": vectors("calls", ["minutes"], norm="l2"),
-    "HB573": vectors("visits", ["fee"], norm="l1"),
+    "HB572": sql("CALL mean_vector(table => 'visits', columns => ['age'], noise => 'euclidean')"),
     "HB577": python(
         "path = folder / 'hubbub.yaml'\n"
         "path.write_text(path.read_text().replace('bounds: [0, 1000]', 'bounds: auto'))\n"
         "other = hubbub.open(path, analyst='ana')\n"
         "other.estimate('SELECT ward, SUM(cost) FROM visits GROUP BY ward', epsilon='0.1')"
     ),
+    "HB584": python('h.estimate("SELECT COUNT(*) FROM visits", epsilon="0.1", intervals="all")'),
+    "HB585": python('h.estimate("SELECT MEDIAN(age) FROM visits", epsilon="0.1", intervals="joint")'),
     "HB579": python('h.query("SELECT CAST(region AS INTEGER) AS n FROM regions")'),
 }

@@ -55,6 +55,7 @@ TESTED: dict[str, str] = {
     "HB575": (
         "tests/curator/test_postgres_source.py::test_private_tables_of_different_places_are_refused_before_the_charge"
     ),
+    "HB586": "tests/curator/test_public_rows.py::test_a_count_that_fails_charges_nothing",
     "HB593": "tests/analyses/synthetic/test_synthetic.py::test_a_root_is_never_above",
     "HB645": "tests/server/test_attack_lab.py::test_hostile_files_are_refused_at_the_door",
     "HB648": "tests/server/test_attack_lab.py::test_a_child_that_fails_is_a_study_that_failed",
@@ -69,6 +70,7 @@ TESTED: dict[str, str] = {
     "HB666": (
         "tests/analyses/streams/test_lifecycle.py::test_a_density_of_before_under_replace_is_read_and_no_longer_used"
     ),
+    "HB677": "tests/server/test_publications.py::test_a_title_of_no_or_many_lines_is_refused",
     "HB700": "tests/server/test_accounts.py::test_without_a_header_a_token_is_asked_for",
     "HB701": "tests/client/test_safety.py::test_a_wrong_token_is_found_out_at_once",
     "HB702": "tests/server/test_accounts.py::test_an_expired_token_is_refused_from_the_second_it_expires",

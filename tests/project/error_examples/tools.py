@@ -1,4 +1,4 @@
-"""Streams, surveys, sanitizers, audits and attacks, used wrongly: HB530 to HB539, HB620 to HB666."""
+"""Streams, surveys, sanitizers, audits and attacks, used wrongly: HB530 to HB539, HB620 to HB666, HB684 to HB686."""
 
 from tests.project.error_examples.world import Example, python, sh, without
 
@@ -26,13 +26,16 @@ survey = Survey.parse(TEMPLATE)
 estimate_joint(survey, [survey.questions[0].name], [])"""),
     "HB539": sh("""hubbub survey init survey.yaml
 hubbub survey page survey.yaml --to http://example.org/responses"""),
-    "HB620": sh("hubbub sanitize visits.csv --columns age,ward --with histogram"),
+    "HB620": sh("hubbub sanitize visits.csv --columns age,age --with histogram"),
     "HB621": sh("hubbub sanitize visits.csv --columns age --bounds age=110:0 --with histogram"),
     "HB622": sh("hubbub sanitize visits.csv --columns age,cost --with cross"),
     "HB623": sh("hubbub sanitize visits.csv --columns age,cost --with histogram --c 0.5"),
     "HB624": sh("hubbub sanitize visits.csv --columns age,cost --with magic"),
     "HB625": sh("hubbub sanitize visits.csv --columns age,cost --with histogram --to visits.csv"),
     "HB626": sh("hubbub sanitize visits.csv --with histogram"),
+    "HB684": sh("hubbub sanitize study cube"),
+    "HB685": sh("hubbub sanitize study cubes --set cubes=many"),
+    "HB686": sh("hubbub sanitize visits.csv --columns age,ward --with ball --compare 1"),
     "HB630": python("""import numpy as np
 from hubbub.audit.black_box import epsilon_at_least
 

@@ -56,6 +56,8 @@ def number(name: str, low: int, high: int, kind: Kind = Kind.INTEGER, step: Frac
 def _health() -> World:
     folder = Path(hubbub.demo.__file__).parent
     health = load(folder / "hubbub.yaml").datasets["health"].table
+    # without the bound on all rows, so that plans with the other two stay as they were
+    health = replace(health, unit=PrivacyUnit("person", 5, 5, "person"))
     stays = Table(
         "stays",
         (

@@ -8,7 +8,7 @@ only noisy integers are released. The privacy unit is one edge (a row), the rows
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import at_least, falling, projected, triangles, truncated
 from hubbub.analyses.graphs.edges import EdgeTable, Graph, edge_table
-from hubbub.analyses.graphs.properties import PROPERTIES
+from hubbub.analyses.graphs.local_bounds import local_tree, local_triangles
+from hubbub.analyses.graphs.properties import PROPERTIES, Property
+from hubbub.analyses.graphs.small_graphs import WITH_THRESHOLD
 from hubbub.analyses.graphs.trees import tree_weight
+from hubbub.analyses.local_sensitivity import ProposedStatistic, SmoothStatistic, local_statistic
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
@@ -78,14 +81,23 @@ def min_cut(
 
 
 def spanning_tree(
-    setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None
-) -> GraphStatistic:
+    setting: Setting,
+    *,
+    table: str,
+    ends: list[str],
+    weight: str | None = None,
+    step: Any = None,
+    sensitivity: Literal["global", "smooth", "propose"] = "global",
+    bound: Fraction | None = None,
+) -> GraphStatistic | SmoothStatistic | ProposedStatistic:
     """Prepare the weight of the minimum spanning tree; a pair without an edge has the maximum weight.
 
     More rows may lower the weight (the first row of a pair) or raise it (a heavier row of a pair), so replacing a unit
     changes it by up to twice as much as adding or removing one.
     """
     edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
+    if sensitivity != "global":
+        return local_statistic(setting, local_tree(edges), sensitivity, bound)
     return _number(
         setting,
         edges,
@@ -97,40 +109,79 @@ def spanning_tree(
     )
 
 
-def graph_distance(setting: Setting, *, table: str, ends: list[str], property: object) -> GraphStatistic:  # noqa: A002
+def graph_distance(
+    setting: Setting,
+    *,
+    table: str,
+    ends: list[str],
+    property: object,  # noqa: A002
+    threshold: Fraction | None = None,
+    most: int | None = None,
+) -> GraphStatistic:
     """Prepare the number of edges that must be added or removed for a property to hold."""
-    found = PROPERTIES.get(property) if isinstance(property, str) else None
-    if found is None:
-        raise QueryError(
-            "HB595",
-            f"There is no property called {property!r}.",
-            f"Available: {', '.join(PROPERTIES)}. In the data owner's process, DistanceFrom accepts any property.",
-        )
     edges = edge_table(setting, table=table, ends=ends)
+    chosen = _property(edges, property, threshold, most)
     return _number(
         setting,
         edges,
         "distance",
-        edges.sensitivity(1, one_way=found.one_way),
-        found.distance,
+        edges.sensitivity(1, one_way=chosen.one_way),
+        chosen.distance,
         Fraction(1),
-        f"{{whose}}; a distance moves by at most 1 with one edge (the property: {found.means})",
+        f"{{whose}}; a distance moves by at most 1 with one edge (the property: {chosen.means})",
     )
 
 
-def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) -> GraphStatistic:
-    """Prepare the number of triangles among the first `most` edges of each node."""
+def _property(edges: EdgeTable, name: object, threshold: Fraction | None, most: int | None) -> Property:
+    """Find a property by its name; some need a threshold."""
+    if isinstance(name, str) and name in WITH_THRESHOLD:
+        if threshold is None or not threshold >= 0:
+            raise QueryError(
+                "HB681", f"{name} needs a threshold of 0 or more.", f"Use property => '{name}', threshold => 0.5."
+            )
+        return WITH_THRESHOLD[name](edges.nodes, threshold, most)
+    if threshold is not None or most is not None:
+        known = ", ".join(WITH_THRESHOLD)
+        raise QueryError("HB681", f"threshold and most are for these properties: {known}.", "Leave them out.")
+    if not isinstance(name, str) or name not in PROPERTIES:
+        raise QueryError(
+            "HB595",
+            f"There is no property called {name!r}.",
+            f"Available: {', '.join((*PROPERTIES, *WITH_THRESHOLD))}."
+            " In the data owner's process, DistanceFrom accepts any property.",
+        )
+    return PROPERTIES[name]
+
+
+def triangle_count(
+    setting: Setting,
+    *,
+    table: str,
+    ends: list[str],
+    most: int | None = None,
+    sensitivity: Literal["global", "smooth", "propose"] = "global",
+    bound: Fraction | None = None,
+) -> GraphStatistic | SmoothStatistic | ProposedStatistic:
+    """Prepare the number of triangles: among the first `most` edges of each node, or all by local sensitivity."""
     edges = edge_table(setting, table=table, ends=ends)
-    bound = numbers.integer(most, "most", 2, edges.nodes)
+    if (most is None) == (sensitivity == "global"):
+        raise QueryError(
+            "HB680",
+            "triangle_count needs most, or sensitivity => 'smooth' or 'propose', and not both.",
+            "Pass most => 50 to truncate degrees, or sensitivity => 'smooth' to count all triangles.",
+        )
+    if sensitivity != "global":
+        return local_statistic(setting, local_triangles(edges), sensitivity, bound)
+    degree = numbers.integer(most, "most", 2, edges.nodes)
     salt = setting.render_options.salt
     return _number(
         setting,
         edges,
         "triangles",
-        edges.sensitivity(2 * (bound - 1), one_way=False),
-        lambda graph: triangles(truncated(graph, bound, salt)),
+        edges.sensitivity(2 * (degree - 1), one_way=False),
+        lambda graph: triangles(truncated(graph, degree, salt)),
         Fraction(1),
-        f"{{whose}}; with degrees of at most {bound}, one edge puts in {bound - 1} triangles or takes out twice that",
+        f"{{whose}}; with degrees of at most {degree}, one edge puts in {degree - 1} triangles or takes out twice that",
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Arrays, Protection, Setting
-from hubbub.analyses.rows import RowData, Rows, column, first_of_each, salted_order
+from hubbub.analyses.rows import RowData, Rows, column, first_of_each, rows_per_unit, salted_order
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
@@ -169,7 +169,7 @@ def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = N
         names,
         unit,
         most,
-        _rows(setting, found),
+        rows_per_unit(setting, found),
         Rows(found, read, setting.render_options),
     )
 
@@ -208,10 +208,3 @@ def _steps(weight: Column | None, step: Any) -> tuple[Fraction, int]:
     if not 0 < unit <= bounds.high or not -(-bounds.high // unit) <= _MAX_STEPS:
         raise QueryError("HB596", "The step is too large for the weights.", "Use a smaller step or omit it.")
     return unit, int(-(-bounds.high // unit))
-
-
-def _rows(setting: Setting, table: Table) -> int:
-    if table.unit is None or table.unit.column is None:
-        return 1
-    most = table.unit.rows
-    return most if setting.rows is None else numbers.integer(setting.rows, "rows", 1, most)

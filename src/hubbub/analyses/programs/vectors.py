@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,13 +87,15 @@ def clipped(
     origin: Sequence[Fraction],
     units: Sequence[Fraction],
     kept: Sequence[str] = (),
+    norm: Literal["l1", "l2"] = "l2",
 ) -> tuple[Rel, tuple[Col, ...]]:
     """Write rows whose vectors are centered at an origin, scaled by units, and clipped to norm 1.
 
     Theorem (Clipped rows on a grid). Let y = w/√max(q, 1) with q the sum of the squares of w, all computed in doubles.
     Then ‖y‖₂ ≤ 1 + 2⁻⁴⁰ for at most 64 coordinates. The integers k = round(y·S) of m coordinates have
     ‖k‖₂ ≤ S(1 + 2⁻⁴⁰) + √m/2 and ‖k‖₁ ≤ √m·‖k‖₂; the integers of the m = d(d+1)/2 products yᵢyⱼ, i ≤ j, have
-    ‖k‖₂ ≤ S(1 + 2⁻³⁸) + √m/2 and ‖k‖₁ ≤ S(1 + 2⁻³⁸)(d + 1)/2 + m/2.
+    ‖k‖₂ ≤ S(1 + 2⁻³⁸) + √m/2 and ‖k‖₁ ≤ S(1 + 2⁻³⁸)(d + 1)/2 + m/2. With norm l1, y = w/max(q, 1) with q the sum
+    of |w|: ‖y‖₁ ≤ 1 + 2⁻⁴⁰ and ‖k‖₁ ≤ S(1 + 2⁻⁴⁰) + m/2 likewise.
     Proof    A sum of d squares has a relative error of at most (d + 1)·2⁻⁵³ (what underflows adds less than 2⁻¹⁰⁰⁰);
              root and quotient add less than 2⁻⁴¹ each. If q ≥ 1 the quotient has norm 1 up to these; if not, w has.
              Rounding moves each integer by at most ½, and a product by one rounding more. The products of i ≤ j are
@@ -109,7 +112,10 @@ def clipped(
     others = [each for each in relations.columns(rows) if each.name in kept]
     first = Project(rows, tuple(zip(names, shifted, strict=True)) + tuple((each.name, each) for each in others))
     moved = [Col(name, Kind.REAL, each.facts) for name, each in zip(names, shifted, strict=True)]
-    length = call("sqrt", call("greatest", added([call("mul", each, each) for each in moved]), real(1)))
+    if norm == "l1":
+        length = call("greatest", added([call("abs", each) for each in moved]), real(1))
+    else:
+        length = call("sqrt", call("greatest", added([call("mul", each, each) for each in moved]), real(1)))
     outer = Col("length", Kind.REAL, length.facts)
     passed = tuple((each.name, each) for each in others)
     second = Project(first, (*((each.name, each) for each in moved), ("length", length), *passed))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.synthetic.concept_class import ConceptClass, concept_class, size_for
 from hubbub.analyses.tables.axes import axes
 from hubbub.analyses.tables.marginals import Counts, Marginal, counts, marginal
 from hubbub.analyses.tables.table_release import expected
@@ -41,33 +42,47 @@ def small_database(
     *,
     table: str,
     columns: list[object],
-    size: int = 10,
+    size: int | None = None,
     ways: int | None = None,
     total: int | None = None,
     where: str | None = None,
+    predicates: list[str] | None = None,
+    accuracy: Fraction | None = None,
 ) -> "SmallDatabase":
-    """Prepare a small database that approximates the count of every conjunction of values.
+    """Prepare a small database that approximates the count of every conjunction of values, or of given predicates.
 
-    size    the number of its rows
-    ways    the maximum number of columns in a conjunction; by default all
-    total   the number of rows of the data, if it is public; then it is not measured and costs nothing
+    size        the number of its rows; by default 10
+    ways        the maximum number of columns in a conjunction; by default all
+    total       the number of rows of the data, if it is public; then it is not measured and costs nothing
+    predicates  the questions: SQL conditions on the columns, in place of conjunctions
+    accuracy    γ, instead of a size: some database of the resulting size is within γ on all questions
     """
     on = axes(setting.table(table), columns)
-    size = numbers.integer(size, "size", 1, 1_000)
+    if (predicates is not None and ways is not None) or (accuracy is not None and size is not None):
+        raise QueryError(
+            "HB683",
+            "small_database takes ways or predicates, and size or accuracy, not both.",
+            "Leave one of each out.",
+        )
     ways = len(on) if ways is None else numbers.integer(ways, "ways", 1, len(on))
+    asked = None if predicates is None else concept_class(setting, table, on, predicates)
+    universe = prod(each.size for each in on) if asked is None else len(asked.first)
+    if asked is None and universe > MAX_DATABASES:
+        raise _too_many(1, universe)
+    count = asked.size if asked is not None else _conjunctions([each.size for each in on], ways)
+    if accuracy is None:
+        size = 10 if size is None else numbers.integer(size, "size", 1, 1_000)
+    else:
+        size = size_for(accuracy, count)
     if total is not None:
         total = numbers.integer(total, "total", 1, 10**12)
-    universe = prod(each.size for each in on)
-    if comb(universe + size - 1, size) > MAX_DATABASES:
-        raise QueryError(
-            "HB594",
-            f"There are more than {MAX_DATABASES:,} databases of {size} rows over {universe:,} cells.",
-            "Use fewer rows, columns or categories, or CALL synthetic(…), which has no such limit.",
-        )
+    # one cell has one database of each size: the first test is for sizes that an accuracy gives
+    if size > MAX_DATABASES or comb(universe + size - 1, size) > MAX_DATABASES:
+        raise _too_many(size, universe)
     cells = marginal(setting, table, on, where=where)
     parts = portions(setting.epsilon, [1.0] if total is not None else [1 - TOTAL_SHARE, TOTAL_SHARE])
     selection = Exponential.from_epsilon(
-        candidates=comb(cells.size + size - 1, size),
+        candidates=comb(universe + size - 1, size),
         sensitivity=size * cells.contribution,
         monotone=False,
         relation=cells.relation,
@@ -76,9 +91,11 @@ def small_database(
     events: list[tuple[Event, int]] = [(selection.event, 1)]
     lines = [
         f"one of {selection.candidates:,} databases of {size} rows, by its largest error over "
-        f"{questions(cells.shape, ways).shape[1]:,} conjunctions: exponential mechanism at "
+        f"{count:,} {'conjunctions' if asked is None else 'different predicates'}: exponential mechanism at "
         f"ε = {brief(selection.epsilon)}; a score moves by at most {selection.sensitivity:,}"
     ]
+    if accuracy is not None:
+        lines.append(f"{size} rows by ln of the number of questions: some such database is within {brief(accuracy)}")
     counted = None
     if total is None:
         counted = Laplace.from_epsilon(sensitivity=cells.part(1).l1, epsilon=parts[1])
@@ -92,14 +109,27 @@ def small_database(
         noise="exponential" if total is not None else "exponential, laplace",
         derivation=tuple(lines),
         # a count's error beyond that of the best database
-        expected=(expected("conjunctions", float(selection.error(LEVEL)) / size),),
+        expected=(expected("conjunctions" if asked is None else "predicates", float(selection.error(LEVEL)) / size),),
         marginal=cells,
         size=size,
         ways=ways,
         total=total,
         selection=selection,
         counted=counted,
+        asked=asked,
     )
+
+
+def _too_many(size: int, universe: int) -> QueryError:
+    return QueryError(
+        "HB594",
+        f"There are more than {MAX_DATABASES:,} databases of {size} rows over {universe:,} cells.",
+        "Use fewer rows, columns or categories, or CALL mwem(…) or CALL synthetic(…), which have no such limit.",
+    )
+
+
+def _conjunctions(shape: Sequence[int], ways: int) -> int:
+    return sum(prod(sizes) for count in range(1, ways + 1) for sizes in combinations(shape, count))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +144,8 @@ class SmallDatabase(PreparedAnalysis):
     Proof    Each m·q(x) moves by at most m·D: it goes up by what one unit adds, which lies in [0, D], and down by what
              the unit in its place no longer adds. A maximum of absolute values moves no more than they do.
     Assumes  every universe of m-row databases is written out, so it is for small ones; n is the analyst's, or was
-             measured with Laplace noise from a share of ε.
+             measured with Laplace noise from a share of ε. With predicates, databases are over sets of cells that no
+             predicate tells apart, which are fixed before the data is seen.
     Charges  the selection, and the count where n is not given.
     Tested   tests/analyses/synthetic/test_blr.py::test_expected_error_of_ten_rows_for_26_conjunctions_of_three_bits
              tests/analyses/synthetic/test_blr.py::test_neighbors_move_a_score_by_no_more_than_its_sensitivity
@@ -127,6 +158,7 @@ class SmallDatabase(PreparedAnalysis):
     total: int | None  #: the number of rows, if it is public
     selection: Exponential
     counted: Laplace | None  #: the noise on the number of rows, if it is not public
+    asked: ConceptClass | None = None  #: the questions, if they are not all conjunctions
 
     def run(self, run: Run) -> Published:
         """Count the cells, select a database, publish its rows."""
@@ -137,18 +169,27 @@ class SmallDatabase(PreparedAnalysis):
             rule = self.counted
             total = max(1, truth.through(lambda found: rule.sample(int(found[0].sum()), run.source)))
         run.progress(0.3, "choosing")
-        every = databases(self.marginal.size, self.size)
-        asks = questions(self.marginal.shape, self.ways)
-        place = truth.through(
-            lambda found: self.selection.sample(scores(found[0], every, asks, total or 1), run.source)
-        )
-        cells = np.repeat(np.arange(self.marginal.size), every[place])
+        asked = self.asked or _all_conjunctions(self.marginal.shape, self.ways)
+        every = databases(len(asked.first), self.size)
+
+        def choose(found: Sequence[Counts]) -> int:
+            atoms = np.bincount(asked.atoms, found[0], len(asked.first)).astype(np.int64)
+            return self.selection.sample(scores(atoms, every, asked.asks, total or 1), run.source)
+
+        place = truth.through(choose)
+        chosen = np.bincount(asked.first, every[place], self.marginal.size).astype(np.int64)
+        cells = np.repeat(np.arange(self.marginal.size), chosen)
         at = np.unravel_index(cells, self.marginal.shape)
         outputs = tuple(
             Output(axis.name, axis.kind.value, [axis.labels[int(code)] for code in codes])
             for axis, codes in zip(self.marginal.axes, at, strict=True)
         )
-        return Published(outputs, {"rows": self.size, "total": total, "cells": every[place].tolist()})
+        return Published(outputs, {"rows": self.size, "total": total, "cells": chosen.tolist()})
+
+
+def _all_conjunctions(shape: Sequence[int], ways: int) -> ConceptClass:
+    cells = np.arange(prod(shape))
+    return ConceptClass(questions(shape, ways), cells, cells)
 
 
 def databases(universe: int, size: int) -> Whole:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Protocol, Unpack
 
 from hubbub.answers.budget import BudgetOverview, PastCharge
-from hubbub.answers.estimate import PUBLIC, Estimate, margin
+from hubbub.answers.estimate import Estimate, margin
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
 from hubbub.client.dbapi.errors import ProgrammingError
@@ -150,7 +150,7 @@ def answer(release: Release, *, intervals: bool) -> Result:
 def plan(estimate: Estimate) -> Result:
     """Return an estimate as rows of items and values."""
     if not estimate.epsilon:
-        return Result((("item", str), ("value", str)), [("cost", PUBLIC)])
+        return Result((("item", str), ("value", str)), [("cost", estimate.derivation[0])])
     cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
     largest = f"no: the largest query possible now costs ε = {round_down(estimate.largest)}"
     rows: Rows = [

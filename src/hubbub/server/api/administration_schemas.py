@@ -183,6 +183,35 @@ class RequestList(BaseModel):
     next: int | None
 
 
+class PublicationBody(RequestModel):
+    """A release to publish, with the title and the introduction of its page."""
+
+    release: int = Field(ge=1, le=2**62, examples=[1])
+    title: str = Field(max_length=1000, examples=["Visits by region"])
+    notes: str = Field("", max_length=10_000, examples=["Contact: data@example.org"])
+
+
+class PublicationForm(BaseModel):
+    """What was done to a public page: the last action on it says whether it is public."""
+
+    id: int
+    page: str
+    path: str
+    release: int
+    title: str
+    notes: str
+    action: Literal["published", "withdrawn"]
+    who: str
+    at: int
+
+
+class PublicationList(BaseModel):
+    """Actions on public pages, newest first. Pass `next` as `before` to get the next page."""
+
+    publications: list[PublicationForm]
+    next: int | None
+
+
 class LedgerEntries(BaseModel):
     """Ledger entries, newest first. Pass `next` as `before` to get the next page."""
 

@@ -50,6 +50,9 @@ class EstimateBody(RequestModel):
     )
     raw: bool = Field(default=False, description="Return unadjusted estimates, including negative counts.")
     dialect: str = Field("duckdb", max_length=20, description="SQL dialect of the query.")
+    intervals: Literal["each", "joint"] = Field(
+        "each", description="Whether each interval holds with 95%, or all intervals of the result at once."
+    )
 
     def question(self) -> Question:
         """Return the query to plan or run."""
@@ -103,6 +106,7 @@ class DatasetForm(BaseModel):
     name: str
     protected: str
     neighbors: str
+    rows: int | None = Field(description="The number of rows, where it is public.")
     disabled: list[dict[str, str]]
     profile: dict[str, Any] | None = Field(
         default=None, description="The newest published profile: its charge, data version, and noisy histograms."
@@ -189,6 +193,8 @@ class EstimateForm(BaseModel):
     sql: list[str]
     target: str = Field(description="What a relative margin of error was taken of; empty if none was requested.")
     group_rows: int | None = Field(description="Rows in an average group, if the dataset has a profile.")
+    intervals: str = Field(description="What the margins of error state, if they hold for the whole answer at once.")
+    units: int | None = Field(None, description="Number of privacy units, if it is public or has a profile.")
     warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
     groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
     fits: int | None = Field(description="Number of such queries within budget now; null if that is not shown.")
@@ -209,6 +215,20 @@ class ExplanationForm(BaseModel):
     split: list[ExpectedForm]
 
 
+class SamplingForm(BaseModel):
+    """The sampling error of each value of a column at 95%, or an upper bound of it."""
+
+    values: list[float | None]
+    at_most: bool
+
+
+class JointForm(BaseModel):
+    """The bounds of intervals that hold for all cells of the answer at once, at 95%."""
+
+    low: list[float | None]
+    high: list[float | None]
+
+
 class ColumnForm(BaseModel):
     """One column of an answer, with the bounds of its 95% confidence intervals."""
 
@@ -217,6 +237,8 @@ class ColumnForm(BaseModel):
     values: list[Any]
     low: list[float | None] | None
     high: list[float | None] | None
+    sampling: SamplingForm | None = None
+    joint: JointForm | None = None
 
 
 class AnswerForm(BaseModel):
@@ -238,6 +260,9 @@ class ReleaseForm(BaseModel):
     replayed: bool
     left_out: LeftOutForm | None = None
     notes: list[str] = Field(default_factory=list, description="How many privacy units a group needed to be shown.")
+    intervals: Literal["joint"] | None = Field(
+        default=None, description="Set if the joint intervals were requested; `answer` has both kinds."
+    )
 
 
 class ProgressForm(BaseModel):

@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from hubbub.server.pages import ask, curate, dataset, explain, home, lab, releases, sign_in
+from hubbub.server.pages import ask, crowd, curate, dataset, explain, home, lab, published, releases, screens, sign_in
 from hubbub.server.pages.frame import HERE, Frame, Visit
 from hubbub.server.problems import not_found
 from hubbub.server.service import Service
@@ -31,7 +31,11 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/datasets/{name}", dataset.show),
         page("/releases", releases.index),
         page("/releases/{numbers}.{form:str}", releases.export),
+        page("/releases/{number:int}/publish", published.publish, method="POST"),
+        page("/releases/{number:int}/withdraw", published.withdraw, method="POST"),
         page("/releases/{numbers}", releases.show),
+        page("/published/{page}.{form:str}", published.export, signed_in=False),
+        page("/published/{page}", published.show, signed_in=False),
         page("/curate", curate.show),
         page("/curate/requests/{number:int}", curate.decide, method="POST"),
         page("/curate/analysts", curate.add_analyst, method="POST"),
@@ -50,6 +54,13 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/explain/lab/{number}/state", lab.state),
         page("/explain/lab/{number}/cancel", lab.cancel, method="POST"),
         page("/explain/lab/{number}", lab.run),
+        page("/explain/crowd", crowd.show),
+        page("/explain/crowd", crowd.begin, method="POST"),
+        page("/explain/crowd/{number}.svg", crowd.export),
+        page("/explain/crowd/{number}/state", crowd.state),
+        page("/explain/crowd/{number}/cancel", crowd.cancel, method="POST"),
+        page("/explain/crowd/{number}", crowd.run),
+        page("/explain/{name}", screens.show),
         Mount("/static", _Assets(directory=HERE / "static")),
     ]
 

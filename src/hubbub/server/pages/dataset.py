@@ -16,7 +16,7 @@ from hubbub.answers.profile import Profile
 from hubbub.config.summary import column_uses
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Column, Kind, Table, Value
-from hubbub.semantics.odds import guess, percent
+from hubbub.semantics.odds import EVEN, certainty
 from hubbub.server.pages.frame import Visit, drawing
 
 #: Supported SQL. Tests run each of them.
@@ -44,11 +44,10 @@ def show(visit: Visit) -> Response:
         if view.dataset == name:
             for state in view.caps:
                 delta = f", δ = {brief(state.delta)}" if state.delta else ""
-                sure = percent(guess(epsilon=state.epsilon, delta=Fraction(0)))
-                chance = f", except with probability δ = {brief(state.delta)}" if state.delta else ""
+                sure = certainty(EVEN, epsilon=state.epsilon, delta=state.delta, word=" sure")
                 text = (
                     f"ε = {brief(state.epsilon)}{delta}: someone who is 50% sure of a fact about one person can"
-                    f" become at most {sure} sure{chance}"
+                    f" become at most {sure}"
                 )
                 caps.append({"who": view.describe_cap(state), "text": text})
     return visit.render(
@@ -56,6 +55,7 @@ def show(visit: Visit) -> Response:
         table=table,
         protected=described["protected"],
         neighbors=described["neighbors"],
+        rows=described["rows"],
         caps=caps,
         columns=[
             {"name": each.name, "kind": each.kind.value, "facts": facts(each) or "any", "uses": column_uses(each)}

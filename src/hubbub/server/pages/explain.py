@@ -7,12 +7,13 @@ from typing import Any
 from starlette.responses import Response
 
 from hubbub.answers.budget import CapState
+from hubbub.attacks.screens import SCREENS
 from hubbub.core import numbers
 from hubbub.core.numbers import brief, round_up
+from hubbub.core.odds import factor, times
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.semantics.examples import TITLES, Story, tell_story
 from hubbub.semantics.explanation import FAMILY_MAX, Explanation
-from hubbub.semantics.odds import PRESETS, but_for, factor, guess, percent, times
+from hubbub.semantics.odds import EVEN, PRESETS, certainty
 from hubbub.semantics.reference_points import REFERENCE_POINTS
 from hubbub.semantics.tradeoff import approximate
 from hubbub.server import page_plots as plots
@@ -72,8 +73,7 @@ def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
         drawn=drawing(plots.tradeoff(curves)),
         presets=[{"epsilon": brief(each), "factor": times(factor(each))} for each in PRESETS],
         familiar=REFERENCE_POINTS,
-        stories=TITLES,
-        story=_story(query.get("example", "")),
+        screens=SCREENS.values(),
         guarantees=promised,
         verified=verified,
     )
@@ -89,10 +89,6 @@ def _whole(text: str, what: str, most: int) -> int | None:
             "HB103", f"{what} must be a whole number from 1 to {most}.", "Enter a number such as 4 or 5000."
         )
     return int(text)
-
-
-def _story(name: str) -> Story | None:
-    return tell_story(name) if name in TITLES else None
 
 
 def _curves(
@@ -142,17 +138,17 @@ _ORDER = {"dataset": 0, "group": 1, "analyst": 2, "query": 3}
 
 def _cap(who: str, state: CapState) -> dict[str, str]:
     spent = "?" if state.spent is None else round_up(state.spent)
-    so_far = "?" if state.spent is None else _max_certainty(state.spent, state.delta if state.spent else Fraction(0))
+    so_far = "?" if state.spent is None else _so_far(state.spent, state.delta)
     cumulative = state.scope != "query"
     return {
         "who": who,
         "epsilon": brief(state.epsilon),
         "spent": spent if cumulative else "–",
         "so_far": so_far if cumulative else "–",
-        "at_most": _max_certainty(state.epsilon, state.delta),
+        "at_most": certainty(EVEN, epsilon=state.epsilon, delta=state.delta),
     }
 
 
-def _max_certainty(epsilon: Fraction, delta: Fraction) -> str:
-    """Return how sure someone who starts at 50% can become at most."""
-    return percent(guess(epsilon=epsilon, delta=Fraction(0))) + but_for(delta)
+def _so_far(spent: Fraction, delta: Fraction) -> str:
+    """Return how sure someone who starts at 50% can have become at most."""
+    return certainty(EVEN, epsilon=spent, delta=delta) if spent else "50%"

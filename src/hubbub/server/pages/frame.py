@@ -27,6 +27,7 @@ from starlette.routing import Route
 
 from hubbub.answers.bars import bars
 from hubbub.answers.release import Release
+from hubbub.answers.sampling import noise_sentences
 from hubbub.core.numbers import brief, round_down
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server.accounts import Principal
@@ -55,6 +56,8 @@ NOTICES = {
     "removed": "The analyst was removed and their tokens were revoked. You can undo this below.",
     "restored": "The analyst was restored with their caps and groups. Old tokens stay revoked: create a new one.",
     "revoked": "The token was revoked.",
+    "published": "The release is public. Everyone with its address can read it.",
+    "withdrawn": "The public page was withdrawn. Publishing the release again restores it at the same address.",
     "applied": "hubbub.yaml was updated. The previous version is kept as hubbub.yaml.previous.",
 }
 
@@ -247,18 +250,8 @@ def paid(release: Release) -> str:
 
 
 def noise(release: Release) -> str:
-    """Compare the noise with the sampling error."""
-    ratios = [ratio for ratio in release.ratio if ratio is not None]
-    if not ratios:
-        return "no count to compare it with"
-    largest = max(ratios)
-    if 0.75 < largest < 1.5:
-        return "about as large as the sampling error of a count of this size"
-    if largest <= 1:
-        return f"at most {largest:.2g} times the sampling error of a count of this size"
-    return (
-        f"up to {largest:.2g} times the sampling error of a count of this size; small groups are unreliable at this ε"
-    )
+    """Compare the noise of each column with its sampling error."""
+    return ". ".join(noise_sentences(release)) or "its sampling error does not follow from what was released"
 
 
 def drawing(svg: str) -> Markup:

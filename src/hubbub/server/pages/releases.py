@@ -5,15 +5,20 @@ Tested in tests/server/test_pages.py.
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from starlette.responses import Response
 
 from hubbub.answers.combine import combine
 from hubbub.answers.release import Release
+from hubbub.core.events import Event, from_facts
 from hubbub.core.numbers import brief
+from hubbub.core.odds import factor, rise, three_digits, times
 from hubbub.errors import ParameterError
+from hubbub.semantics.pointwise import exceedance_of
 from hubbub.server.pages.frame import VERSION, Visit
 from hubbub.server.problems import not_found
 
@@ -26,7 +31,7 @@ _NOISE_NAMES = {"gaussian": "Gaussian", "laplace": "Laplace", "geometric": "two-
 def index(visit: Visit) -> Response:
     """Show the history, newest first."""
     given = visit.request.query_params.get("before", "")
-    before = _number(given) if given else None
+    before = number_of(given) if given else None
     charges = visit.service.catalog.releases(visit.principal, limit=_PAGE + 1, before=before)
     shown = charges[:_PAGE]
     return visit.render("releases.html", releases=shown, next=shown[-1].id if len(charges) > _PAGE else None)
@@ -36,12 +41,19 @@ def show(visit: Visit) -> Response:
     """Show one release, or two combined."""
     numbers = visit.request.path_params["numbers"]
     release = fetch(visit, numbers)
+    if visit.request.query_params.get("intervals") == "joint":
+        release = release.jointly()
+    combined = "combined" in release.receipt
+    seen = () if combined or visit.principal.role == "analyst" else (number_of(numbers),)
+    actions = [each for number in seen for each in visit.service.publications.actions(visit.principal, release=number)]
     return visit.render(
         "release.html",
         release=release,
         numbers=numbers,
-        combined="combined" in release.receipt,
+        combined=combined,
+        joinable=any(output.joint is not None for output in release.outputs),
         methods=methods(release),
+        publications=actions,
     )
 
 
@@ -50,7 +62,7 @@ def export(visit: Visit) -> Response:
     numbers, form = visit.request.path_params["numbers"], visit.request.path_params["form"]
     release = fetch(visit, numbers)
     if form == "csv":
-        content, kind = _without_formulas(release).to_csv(), "text/csv; charset=utf-8"
+        content, kind = without_formulas(release).to_csv(), "text/csv; charset=utf-8"
     elif form == "json":
         content, kind = json.dumps(release.document(), ensure_ascii=False, indent=1), "application/json"
     elif form == "ipynb":
@@ -61,7 +73,7 @@ def export(visit: Visit) -> Response:
     return Response(content, media_type=kind, headers={"Content-Disposition": disposition})
 
 
-def _without_formulas(release: Release) -> Release:
+def without_formulas(release: Release) -> Release:
     """Put an apostrophe before text that a spreadsheet would run as a formula."""
     return replace(
         release,
@@ -88,11 +100,12 @@ def _plain(text: str) -> str:
 def fetch(visit: Visit, numbers: str) -> Release:
     """Return a release by its number, or two combined, as in 17-23."""
     first, dash, second = numbers.partition("-")
-    release = visit.service.catalog.release(visit.principal, _number(first))
-    return combine(release, visit.service.catalog.release(visit.principal, _number(second))) if dash else release
+    release = visit.service.catalog.release(visit.principal, number_of(first))
+    return combine(release, visit.service.catalog.release(visit.principal, number_of(second))) if dash else release
 
 
-def _number(text: str) -> int:
+def number_of(text: str) -> int:
+    """Read the number of a release from an address."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 18):
         raise ParameterError("HB164", "There is no release with this number.", "Check the list of releases.")
     return int(text)
@@ -112,13 +125,25 @@ def methods(release: Release) -> str:
     noises = " and ".join(sorted({_NOISE_NAMES.get(_mechanism(draw), "selection") for draw in draws}))
     cost = f"ε = {brief(release.epsilon)}" + (f", δ = {brief(release.delta)}" if release.delta else "")
     entries = ", ".join(f"{each['sequence']} (hash {each['hash'][:16]})" for each in release.receipt["ledger"])
+    odds = f" The odds of any fact about one unit {rise(epsilon=release.epsilon, delta=release.delta)}."
+    if release.delta:
+        odds += _exceedance([from_facts(part["event"]) for part in parts], release.epsilon)
     combined = " Two independent releases were combined with inverse-variance weights." if len(parts) > 1 else ""
     return (
         f"The results answer the query “{first['query']}” and are differentially private with {cost}."
-        f" The privacy unit is {units}; neighboring datasets differ by one unit being {relation}.{limits}"
+        f" The privacy unit is {units}; neighboring datasets differ by one unit being {relation}.{odds}{limits}"
         f" Noise{f' ({noises})' if noises else ''} was sampled exactly by hubbub {VERSION}.{combined} The intervals are"
         f" 95% confidence intervals for the noise only and do not include sampling error. The charge is ledger"
         f" entry {entries}."
+    )
+
+
+def _exceedance(events: Sequence[Event], epsilon: Fraction) -> str:
+    """State how often the noise at hand moves odds by more than e^ε."""
+    at, chance = exceedance_of(events, epsilon=epsilon)
+    return (
+        f" With this noise, the odds of a true fact rise by a factor of more than {times(factor(at))} with probability"
+        f" at most {three_digits(chance)}."
     )
 
 

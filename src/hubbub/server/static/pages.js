@@ -148,4 +148,56 @@ function toggleUpload() {
   show();
 }
 
-ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); });
+// A screen follows its parameters: send its form as they change, and replace the reading by the server's.
+function screens() {
+  const form = document.querySelector("form[data-live]");
+  if (!form) return;
+  // by attribute: a field named dataset or action would hide the property of the form
+  const place = form.getAttribute("data-live"), page = form.getAttribute("action");
+  let busy = false, wanted = false, timer = 0;
+
+  async function follow() {
+    if (busy) { wanted = true; return; }
+    busy = true;
+    const address = page + "?" + new URLSearchParams(new FormData(form));
+    try {
+      const answer = await fetch(address, { credentials: "same-origin" });
+      const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const reading = parsed.getElementById(place);
+      if (reading) {
+        document.getElementById(place).replaceChildren(...reading.childNodes);
+        window.history.replaceState(null, "", address);
+      }
+    } catch { /* the server is busy or gone: the next change tries again */ }
+    busy = false;
+    if (wanted) { wanted = false; later(); }
+  }
+  function later() {
+    clearTimeout(timer);
+    timer = setTimeout(follow, 120);
+  }
+
+  for (const range of form.querySelectorAll("input[data-steps]")) {
+    const steps = JSON.parse(range.dataset.steps), field = document.getElementById(range.dataset.field);
+    range.hidden = false;
+    range.setAttribute("aria-valuetext", field.value);
+    range.addEventListener("input", () => {
+      field.value = steps[Number(range.value)];
+      range.setAttribute("aria-valuetext", field.value);
+    });
+    field.addEventListener("input", () => {
+      const number = Number(field.value);
+      let nearest = 0;
+      steps.forEach((step, index) => { if (Math.abs(step - number) < Math.abs(steps[nearest] - number)) nearest = index; });
+      if (!Number.isNaN(number)) range.value = String(nearest);
+    });
+  }
+  form.addEventListener("input", (event) => {
+    // another number of people or values needs another table
+    const whole = event.target.dataset.field || event.target.name;
+    if (form.elements.table && (whole === "people" || whole === "values")) form.requestSubmit();
+    else later();
+  });
+}
+
+ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); });

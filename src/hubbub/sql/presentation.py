@@ -1,0 +1,175 @@
+"""Compute the result of a query from its noisy integers: columns with intervals, sampling errors and joint intervals.
+
+Everything here is post-processing. Tested in tests/sql/test_finish.py.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.schema import Kind
+from hubbub.sql import postprocess
+from hubbub.sql.aggregates.formula import Floats
+from hubbub.sql.allocation import LEVEL
+from hubbub.sql.estimates import CellKeys, ColumnEstimate, Integers, choice, estimate, expression, mentioned
+from hubbub.sql.expected import joint_level
+from hubbub.sql.expressions import Col, Expr
+from hubbub.sql.noise import half_width
+from hubbub.sql.plan import Plan, joint_refusal
+from hubbub.sql.sampling import SamplingError, sampling_error
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a query: columns in order, each with the ends of its 95% interval (NaN if it has none).
+
+    ratio     for each row, the ± of the privacy noise divided by that of the sampling error, the largest over its
+              columns; NaN if no sampling error is known. Below 1 the privacy noise is smaller than the sampling error.
+    sampling  the sampling error of each column, where what is released determines or bounds it
+    joint     the ends of intervals that hold for all cells of all columns at once with 95%, where they are computed
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[NDArray[Any], ...]
+    low: tuple[Floats, ...]
+    high: tuple[Floats, ...]
+    ratio: Floats
+    sampling: tuple[SamplingError | None, ...] = ()
+    joint: tuple[tuple[Floats, Floats], ...] = ()
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The values, row by row."""
+        return list(zip(*(column.tolist() for column in self.values), strict=True))
+
+    @property
+    def intervals(self) -> list[tuple[tuple[float, float], ...]]:
+        """The intervals, row by row."""
+        pairs = [zip(low.tolist(), high.tolist(), strict=True) for low, high in zip(self.low, self.high, strict=True)]
+        return list(zip(*pairs, strict=True))
+
+
+def present(
+    plan: Plan, keys: CellKeys, noisy: Sequence[Integers], selected: Sequence[Integers], *, raw: bool
+) -> Answer:
+    """Compute the result from the noisy integers and the selections alone."""
+    sums = [each.astype(np.float64) for each in noisy]
+    estimates = {name: estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
+    for selections, outcomes in zip(plan.choices, selected, strict=True):
+        estimates |= choice(plan, selections, outcomes)
+    errors = {name: sampling_error(plan, name, sums) for name in plan.formulas}
+    shown = _arrange(plan, keys, estimates, sums)
+    columns = _columns(plan, keys, estimates, sums, raw=raw)
+    level = _joint_level(plan)
+    joint: list[ColumnEstimate] = []
+    if level is not None and level > LEVEL:
+        wider = {name: estimate(plan, formula, sums, raw=raw, level=level) for name, formula in plan.formulas.items()}
+        joint = _columns(plan, keys, wider, sums, raw=raw, level=level)
+    sampling = [_sampling(expr, keys, estimates, errors) for _, expr in plan.query.select]
+    return Answer(
+        tuple(name for name, _ in plan.query.select),
+        tuple(each.value[shown] for each in columns),
+        tuple(each.low[shown] for each in columns),
+        tuple(each.high[shown] for each in columns),
+        _ratio(columns, sampling, keys.size)[shown],
+        tuple(None if each is None else SamplingError(each.half[shown], each.at_most) for each in sampling),
+        tuple((each.low[shown], each.high[shown]) for each in joint),
+    )
+
+
+def _columns(
+    plan: Plan,
+    keys: CellKeys,
+    estimates: Mapping[str, ColumnEstimate],
+    sums: Sequence[Floats],
+    *,
+    raw: bool,
+    level: Fraction = LEVEL,
+) -> list[ColumnEstimate]:
+    """Compute every output column, with intervals at a level."""
+    columns: list[ColumnEstimate] = []
+    for _, expr in plan.query.select:
+        nothing = np.full(keys.size, np.nan)
+        if isinstance(expr, Col) and expr.name in keys.shown:
+            columns.append(ColumnEstimate(keys.shown[expr.name], nothing, nothing))
+        elif isinstance(expr, Col):
+            each = estimates[expr.name]
+            whole = expr.name in plan.formulas and plan.formulas[expr.name].integer and not raw
+            columns.append(replace(each, value=each.value.astype(np.int64)) if whole else each)
+        else:
+            columns.append(expression(plan, expr, keys, estimates, sums, level))
+        if mentioned(expr) and _public(plan, expr):
+            columns[-1] = replace(columns[-1], low=nothing, high=nothing, half=None)
+    return columns
+
+
+def _public(plan: Plan, expr: Expr) -> bool:
+    """Return whether an output has no noise: it reads keys and public counts alone."""
+    selected = {name for each in plan.choices for name in each.choice.names}
+    measures = [m for name, formula in plan.formulas.items() if name in mentioned(expr) for m in formula.measures]
+    return not mentioned(expr) & selected and all(plan.measures[plan.place(m)].event is None for m in measures)
+
+
+def _sampling(
+    expr: Expr,
+    keys: CellKeys,
+    estimates: Mapping[str, ColumnEstimate],
+    errors: Mapping[str, SamplingError | None],
+) -> SamplingError | None:
+    """Return the sampling error of an output: of one aggregate, or of an expression over one aggregate."""
+    if isinstance(expr, Col):
+        return errors.get(expr.name)
+    inside = [name for name in estimates if name in mentioned(expr)]
+    error = errors.get(inside[0]) if len(inside) == 1 else None
+    if error is None or expr.kind not in (Kind.INTEGER, Kind.REAL):
+        return None
+    value = estimates[inside[0]].value
+    table = {name: (np.tile(column, 2), kind) for name, (column, kind) in keys.typed.items()}
+    table[inside[0]] = (np.concatenate([value + error.half, value - error.half]), Kind.REAL)
+    (ends,) = postprocess.evaluate(table, [expr])
+    up, down = np.ma.filled(np.ma.asarray(ends, dtype=np.float64), np.nan).reshape(2, -1)
+    half = np.abs(up - down) / 2
+    return SamplingError(np.where(half > 0, half, np.nan), error.at_most)
+
+
+def _arrange(
+    plan: Plan, keys: CellKeys, estimates: Mapping[str, ColumnEstimate], sums: Sequence[Floats]
+) -> NDArray[np.int64]:
+    query = plan.query
+    if query.having is None and not query.order:
+        rows = np.arange(keys.size)
+    else:
+        table = {**keys.typed, **{name: (each.value, each.kind) for name, each in estimates.items()}}
+        rows = postprocess.arrange(table, query.having, query.order)
+    return rows if query.limit is None else _limited(plan, rows, sums)[: query.limit]
+
+
+def _limited(plan: Plan, rows: NDArray[np.int64], sums: Sequence[Floats]) -> NDArray[np.int64]:
+    """Leave out groups that may be empty, because LIMIT asks for groups that exist; keep all if all may be empty.
+
+    A declared group is there even without rows. It surely has rows if a count of them exceeds its margin of error.
+    """
+    counts = {plan.place(f.measures[f.count]) for f in plan.formulas.values() if f.count is not None}
+    if not plan.query.keys or not counts or plan.threshold is not None:
+        return rows
+    margins = {place: half_width(plan.measures[place].mechanism, LEVEL) for place in counts}
+    surely = np.any([sums[place] > margin for place, margin in margins.items()], axis=0)[rows]
+    return rows[surely] if surely.any() else rows
+
+
+def _ratio(columns: Sequence[ColumnEstimate], sampling: Sequence[SamplingError | None], size: int) -> Floats:
+    """Return the largest ratio of the ± of the noise to that of the sampling error among the columns of each row."""
+    ratio = np.full(size, np.nan)
+    for column, error in zip(columns, sampling, strict=True):
+        if column.half is not None and error is not None:
+            ratio = np.fmax(ratio, column.half / error.half)
+    return ratio
+
+
+def _joint_level(plan: Plan) -> Fraction | None:
+    """Return the level at which all intervals of an answer hold at once with 95%; None where there is none."""
+    return joint_level(plan.query, plan.formulas, plan.size) if joint_refusal(plan) is None else None
