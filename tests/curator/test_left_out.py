@@ -83,7 +83,9 @@ def test_what_a_table_keeps_before_a_join_is_stated(auto: Any, text: str, joined
     assert auto.estimate(text, epsilon=1).left_out.joined == joined
     release = auto.query(text, epsilon=1)
     assert release.left_out.joined == joined
-    assert LeftOut.from_receipt(release.receipt).joined == joined
+    stated_later = LeftOut.from_receipt(release.receipt)
+    assert stated_later is not None
+    assert stated_later.joined == joined
     assert check_receipt(release.receipt).sound
     stated = f"Before the join, a table keeps at most {joined or 0:,} rows of each patient."
     assert (stated in release.left_out.sentence()) is (joined is not None)

@@ -16,8 +16,9 @@ from hubbub.core.unit import Relation
 from hubbub.noise.source import system
 from hubbub.sql.auto_bounds import ChosenBound
 from hubbub.sql.bind import bind
-from hubbub.sql.finish import Answer, finish
+from hubbub.sql.finish import finish
 from hubbub.sql.plan import Plan, plan, settle
+from hubbub.sql.presentation import Answer
 from hubbub.sql.value_bounds import bounded_argument, with_bounds
 
 AUTO = PrivacyUnit("u", 100, 100, auto=True)
