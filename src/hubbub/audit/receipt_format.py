@@ -69,6 +69,7 @@ def _left_out(value: object, where: str) -> None:
             "groups": bound,
             "rows": bound,
             "maximum": bound,
+            "joined": bound,
             "total": _real,
             "filtered": _flag,
             "clamped": _list(clamp),
