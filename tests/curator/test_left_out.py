@@ -1,5 +1,6 @@
 """Every estimate and answer states what its bounds leave out, from the newest profile that the owner published."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,22 @@ def test_a_published_profile_is_stated_on_answers_of_everyone(session: Any, open
     assert again.replayed
     assert again.document() == before.document()  # the receipt stays as it was
     assert again.left_out.evidence.charge == number  # what is known now is stated
+
+
+def test_a_column_that_was_hidden_later_is_in_no_profile(clinic: Path, session: Any, opened: Any) -> None:
+    session.profile("visits", epsilon=1)
+    whole = session.published_profile("visits")
+    assert "region" in whole.model["groups"]
+    assert "cost" in whole.model["values"]
+    session.close()
+    path = clinic / "hubbub.yaml"
+    text = path.read_text()
+    hidden = re.sub(r"(\n *(?:region|cost): )\{[^}]*\}", r"\1{hidden: true}", text)
+    assert hidden.count("hidden: true") == text.count("hidden: true") + 2
+    path.write_text(hidden)
+    model = opened("ben").published_profile("visits").model
+    assert not any({"region", "cost"} & model[kind].keys() for kind in ("groups", "values", "nulls"))
+    assert model["rows"] == whole.model["rows"]
 
 
 def test_the_share_is_that_of_the_data(session: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.fixtures.visits_table import run
 
 import hubbub
+from hubbub.audit.receipt import check_receipt
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.noise.source import system
@@ -155,3 +156,10 @@ def test_extremes_are_open_where_bounds_were_found(session: Any) -> None:
     assert middle[0] is not None
     assert middle[1] is not None
     assert "x is clamped to" in str(release)
+
+
+def test_the_receipt_of_a_join_states_its_cut_and_holds(session: Any) -> None:
+    release = session.query("SELECT count(*) AS n FROM t AS a JOIN t AS b ON a.id = b.id", epsilon=3)
+    assert release.left_out.joined == 10
+    assert check_receipt(release.document()).problems == []
+    assert "Before the join, a table keeps at most 10 rows of each id." in str(release)

@@ -1,6 +1,6 @@
 """A released profile of a dataset: what bounds would leave out, computed from its noisy counts for free."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -40,6 +40,12 @@ class Profile:
     def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Parse the output of `to_json`."""
         return cls(form["model"], form["charge"], form["version"])
+
+    def only(self, columns: Collection[str]) -> Self:
+        """Leave out columns that are not among these, such as one that was hidden after the profile was made."""
+        kinds = ("groups", "values", "nulls")
+        kept = {kind: {name: part for name, part in self.model[kind].items() if name in columns} for kind in kinds}
+        return replace(self, model={**self.model, **kept})
 
     @property
     def dataset(self) -> str:

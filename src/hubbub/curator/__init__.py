@@ -247,7 +247,10 @@ class Curator:
         """Give the newest profile of a dataset that its owner published, if there is one; free."""
         with self.ledger.snapshot() as snapshot:
             self._profiles.take_in(snapshot)
-        return self._profiles.find(dataset)
+        found = self._profiles.find(dataset)
+        if found is None or dataset not in self.tables:
+            return None
+        return found.only({column.name for column in self.tables[dataset].columns if not column.hidden})
 
     def budget(self, analyst: str, *, exact: bool = False) -> tuple[BudgetOverview, ...]:
         """Show the spent and the remaining budget of each dataset that the analyst can query.
