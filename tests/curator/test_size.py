@@ -58,8 +58,11 @@ def test_what_fits_is_answered(small: Session) -> None:
 
 
 def test_rows_that_nobody_counted_are_as_many_as_fit(small: Session) -> None:
-    """About as many rows as there are (1,000), but no more values than a release may have."""
-    found = small.query("CALL mwem(table => 'visits', columns => ['region', {'column': 'age', 'bins': 2}])", epsilon=1)
+    """About as many rows as there are (1,000), but no more values than a release may have.
+
+    At ε = 5 noise makes fewer than 25 of 1,000 rows with probability below 1e-8.
+    """
+    found = small.query("CALL mwem(table => 'visits', columns => ['region', {'column': 'age', 'bins': 2}])", epsilon=5)
     assert len(found.rows) == 25
 
 
