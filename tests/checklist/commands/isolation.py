@@ -21,23 +21,17 @@ RECORDS = (
         number=77,
         places=(Place("2005", "4.1"),),
         says="An adversary who names a ball isolates somewhere if, and only if, one who names its center does.",
-        lives="`hubbub.crowd.isolation`; [crowd.md](crowd.md#isolation)",
-        language="python",
-        command="""
-import numpy as np
-from hubbub.crowd.isolation import ball_wins, isolates_point
-from hubbub.crowd.neighbors import NeighborIndex
-rng = np.random.default_rng(1)
-crowd, guesses = NeighborIndex(rng.uniform(size=(1000, 2))), rng.uniform(size=(2000, 2))
-point = isolates_point(crowd, guesses, c=3.0, t=10)
-radius = crowd.query(guesses, t=10).radius / 3  # a ball of radius just below τ_q/c
-print("agree", (point == ball_wins(crowd, guesses, radius * (1 - 1e-9), c=3.0, t=10)).mean())
-print("isolate", point.mean())
-""",
+        lives="`hubbub sanitize study balls`, page *Lab*; [crowd.md](crowd.md)",
+        command="hubbub sanitize study balls --seed 1",
         figures=(
-            Figure("point and ball adversaries agree", r"agree ([\d.]+)", "1", "equivalent, by Section 4.1"),
             Figure(
-                "guesses that isolate", r"isolate ([\d.]+)", (0.6, 0.75), "65.4% in an even crowd; more at the border"
+                "ball and center agree, of 500", r"for (\d+) of 500 a ball wins", "500", "equivalent, by Section 4.1"
+            ),
+            Figure(
+                "guesses that isolate, of 500",
+                r"at c = 3, (\d+) isolate",
+                (270, 390),
+                "65.4% in an even crowd: 327; sd 11",
             ),
         ),
     ),
