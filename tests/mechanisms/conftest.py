@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hubbub.core import numbers
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
+from hubbub.mechanisms.binomial import Binomial
 from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.euclidean import EuclideanNoise
 from hubbub.mechanisms.exponential import Exponential
@@ -409,6 +410,16 @@ CASES = [
         to_sample=array,
         to_outcome=listed,
         parameters=(Fraction(2), Fraction(3)),
+    ),
+    Case(
+        "binomial",
+        Binomial,
+        lambda e: Binomial.from_epsilon(sensitivity=2, epsilon=e, delta=Fraction(1, 1000)),
+        always((0, 2), (5, 3)),
+        0,
+        apart,
+        counts=("sensitivity", "coins"),
+        rationals=("epsilon",),
     ),
     Case(
         "euclidean noise",
