@@ -5,9 +5,9 @@ import shlex
 from pathlib import Path
 
 import numpy as np
-from hubbub.crowd.studies.catalogue import STUDIES
 
 from hubbub.cli import build_parser
+from hubbub.crowd.studies.catalogue import STUDIES
 from hubbub.crowd.theory import random_error, uniform_chance
 
 DOCS = Path(__file__).parents[2] / "docs"
