@@ -312,7 +312,7 @@ CASES = (
         {**WEIGHED, "clusters": 3},
         "a b v",
         LINKS,
-        begin=((_links((0, 1, 0.0), (1, 2, 0.0)), ((2, 3, 0.0), (3, 4, 0.0)), ((None, 1, 0.0),)),),
+        begin=((_links((0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0)), ((3, 4, 0.0), (4, 5, 0.0)), ((None, 1, 0.0),)),),
         # the scale seldom moves by a whole level
         reach={ADD: {1: 0.0}, REPLACE: {1: 0.0}},
     ),
