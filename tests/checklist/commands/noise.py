@@ -217,8 +217,7 @@ hubbub plan "SELECT COUNT(*) AS n FROM bits WHERE a = 1" -e 1.0986
         says="Binomial noise can take the place of Laplace noise, at a loss that depends on the tails.",
         lives="`CALL binomial_count`; [analyses.md](analyses.md#binomial-noise-binomial_count)",
         command="""
-hubbub call binomial_count table=health_rows 'query=SELECT COUNT(*) FROM health_rows WHERE age > 40' \\
-    -e 1 --plan
+hubbub call binomial_count table=health_rows query='SELECT COUNT(*) FROM health_rows WHERE age > 40' -e 1 --plan
 """,
         figures=(
             Figure("coins at (1, 5e-9)", r"([\d,]+) coins", "124", "least even N with δ ≤ 5e-9 over all outcomes"),
