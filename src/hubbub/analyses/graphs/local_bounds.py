@@ -117,7 +117,7 @@ def local_triangles(edges: EdgeTable) -> LocalStatistic:
         return LocalValue(triangles(graph), by_unit(triangle_bounds(graph, distances * changes), changes, distances))
 
     largest = changes * (edges.nodes - 2)
-    why = f"protected: {changes} pairs of nodes; at worst one edge is in {edges.nodes - 2} triangles"
+    why = f"protected: {_pairs(changes)}; at worst one edge is in {edges.nodes - 2} triangles"
     return _statistic(edges, "triangles", comb(edges.nodes, 3), largest, compute, why)
 
 
@@ -131,7 +131,7 @@ def local_tree(edges: EdgeTable) -> LocalStatistic:
         bounds = by_unit(tree_bounds(graph, edges.most, distances * changes), changes, distances)
         return LocalValue(tree_weight(graph, edges.most), bounds)
 
-    why = f"protected: {changes} pairs of nodes; at worst one edge moves the tree's weight by the largest weight"
+    why = f"protected: {_pairs(changes)}; at worst one edge moves the tree's weight by the largest weight"
     return _statistic(edges, "tree_weight", edges.most * (edges.nodes - 1), changes * edges.most, compute, why)
 
 
@@ -151,7 +151,7 @@ def local_merge(edges: EdgeTable, clusters: int) -> LocalStatistic:
         merges = merge_weights(edges.graph(found), edges.most)
         return local_order_statistic(merges, edges.nodes - clusters, 0, edges.most, changes, distances)
 
-    why = f"protected: {changes} pairs of nodes; at worst one edge moves a merge from 0 to the largest weight"
+    why = f"protected: {_pairs(changes)}; at worst one edge moves a merge from 0 to the largest weight"
     return _statistic(edges, "spacing", edges.most, edges.most, compute, why)
 
 
@@ -175,6 +175,10 @@ def _statistic(
         protection=edges.protection,
         why=f"{edges.nodes} nodes are declared and public; {why}",
     )
+
+
+def _pairs(count: int) -> str:
+    return "one pair of nodes" if count == 1 else f"{count} pairs of nodes"
 
 
 def _limit(edges: EdgeTable, most: int, instead: str) -> None:
