@@ -57,7 +57,6 @@ RECORDS = (
             Figure("hubbub, right", "$.findings.4.score.share", (0.25, 0.95), "at most 0.731; sd 0.044"),
         ),
     ),
-    ),
     Row(
         number=70,
         places=(Place("2011", "how", "subsampling"), Place("2011", "privacy", "subsampling")),
