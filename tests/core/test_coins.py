@@ -9,8 +9,8 @@ from hubbub.core.coins import binomial_delta, coins_for, deviation
 
 
 def enumerated(coins: int, moved: int, epsilon: float) -> float:
-    chance = [comb(coins, k) / 2**coins for k in range(coins + 1)] + [0.0] * moved
-    return sum(max(0.0, p - exp(epsilon) * (chance[k - moved] if k >= moved else 0)) for k, p in enumerate(chance))
+    chance = [float(comb(coins, k) / 2**coins) for k in range(coins + 1)] + [0.0] * moved
+    return sum(max(0.0, p - exp(epsilon) * (chance[k - moved] if k >= moved else 0.0)) for k, p in enumerate(chance))
 
 
 @pytest.mark.row(99)
