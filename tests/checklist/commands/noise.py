@@ -176,7 +176,7 @@ print("sigma", (float(re.search(r"variance ([\\d.e+]+)", text).group(1)) / squar
             Figure(
                 "loss of one-sided noise", r"^one-sided geometric +(\S+)", "∞", "an answer that one dataset cannot have"
             ),
-            Figure("its probability", r"^one-sided geometric +\S+ +([\d.]+)%", "63.2", "%: 1 − e^(−1)"),
+            Figure("its probability", r"^one-sided geometric +\S+ +([\d.]+%)", "63.2", "1 − e^(−1)"),
             Figure("two-sided noise", r"^two-sided \(hubbub\) +(\S+)", "1", "ε"),
         ),
     ),
