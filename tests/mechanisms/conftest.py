@@ -530,11 +530,11 @@ CASES = [
     Case(
         "smooth",
         SmoothNoise,
-        lambda e: SmoothNoise.from_epsilon(low=-20, high=640, sensitivity=1, epsilon=e),
+        lambda e: SmoothNoise.from_epsilon(low=-5, high=300, sensitivity=1, epsilon=e),
         SMOOTH,
         LocalValue(3, (0, 1, 1)),
         local_apart,
-        parameters=(Fraction(1), Fraction(3)),
+        parameters=(Fraction(2), Fraction(3)),
         counts=("sensitivity", "power"),
         rationals=("slide", "dilation"),
     ),
