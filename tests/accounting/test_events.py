@@ -11,6 +11,7 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.events import ACCOUNTING
 from hubbub.accounting.events.base import EventAccounting
 from hubbub.core.events import (
+    BinomialEvent,
     Composed,
     Event,
     LaplaceEvent,
@@ -45,6 +46,9 @@ def test_every_module_serves_exactly_one_event() -> None:
         Composed(((ResponseEvent(1, Fraction(1)), 1),)),
         SmoothEvent(0, Fraction(1), Fraction(1)),
         SmoothEvent(4, Fraction(0), Fraction(1)),
+        BinomialEvent(0, 4, Fraction(1)),
+        BinomialEvent(1, 0, Fraction(1)),
+        BinomialEvent(1, 4, Fraction(0)),
         ProposalEvent(LaplaceEvent(1, Fraction(0)), LaplaceEvent(1, Fraction(1)), 1),
         ProposalEvent(LaplaceEvent(1, Fraction(1)), LaplaceEvent(0, Fraction(1)), 1),
         ProposalEvent(LaplaceEvent(1, Fraction(1)), LaplaceEvent(1, Fraction(1)), 0),

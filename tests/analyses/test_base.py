@@ -19,6 +19,7 @@ from hubbub.core.call import AnalysisCall, parse_call
 from hubbub.core.events import Composed, Event, SelectionEvent, from_facts
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import HubbubError, QueryError, RunError
+from hubbub.mechanisms.binomial import Binomial
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
@@ -51,7 +52,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Counter[Event]:
 
         return draw
 
-    for kind in (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, SmoothNoise, ProposeTestRelease):
+    for kind in (Binomial, Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, SmoothNoise, ProposeTestRelease):
         monkeypatch.setattr(kind, "sample", watched(kind.sample))
     return found
 

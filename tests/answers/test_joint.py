@@ -9,6 +9,7 @@ import pytest
 
 import hubbub
 from hubbub.answers.release import Release
+from hubbub.answers.sampling import noise_sentences
 from hubbub.audit.receipt import check_receipt
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError, QueryError
@@ -46,6 +47,7 @@ def test_asking_again_for_joint_intervals_is_free(session: Session) -> None:
     assert all(wide is not None and narrow is not None and wide < narrow for wide, narrow in pairs)
     assert joint.document() == each.document()
     assert check_receipt(joint.to_json()).sound
+    assert noise_sentences(joint) == noise_sentences(each), "which compare single intervals"
 
 
 @pytest.mark.row(100)

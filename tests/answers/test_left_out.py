@@ -1,6 +1,7 @@
 """What an answer says about its bounds: one sentence in plain words, the same facts as JSON, and old receipts."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -111,3 +112,11 @@ def test_an_old_receipt_states_its_contribution_bounds() -> None:
 )
 def test_a_share_is_shown_with_its_margin_of_error(share: Share, text: str) -> None:
     assert share.text() == text
+
+
+def test_a_bound_on_all_rows_is_stated_and_a_profile_covers_it_where_it_is_the_only_one() -> None:
+    alone = LeftOut("t", "patient", 5, 5, by="ward", rows_total=5)
+    assert "with at most 5 rows in each, and at most 5 rows in all groups together." in alone.sentence()
+    assert "`hubbub profile t` estimates it" in alone.sentence()
+    assert "`hubbub profile t` shows how many rows" in replace(alone, groups=2).sentence()
+    assert LeftOut.from_json(alone.to_json()) == alone

@@ -86,6 +86,16 @@ def test_luck_is_no_broken_promise() -> None:
     assert AttackFinding("unprotected", None, Score(2000, 2000, 0.5), None).held
 
 
+def test_a_score_above_the_ceiling_is_explained_where_chance_explains_it() -> None:
+    def words(right: int) -> str:
+        finding = AttackFinding("hubbub", Fraction(1), Score(right, 2000, 0.5), ceiling(Fraction(1)))
+        return describe_findings([finding])[0]
+
+    assert words(1480).endswith("at most 73.1% on average, and chance explains the difference.")
+    assert words(1450).endswith("at most 73.1%.")
+    assert words(1600).endswith("at most 73.1%.")
+
+
 def test_the_words_say_the_figures_and_nothing_else() -> None:
     assert describe_findings(FINDINGS) == (
         "unprotected: 98.5% of 200 guesses are correct; blind guessing achieves 50.0%.",

@@ -43,8 +43,17 @@ def test_no_draw_of_any_kind_is_free(kind: str) -> None:
     document = copy.deepcopy(BY_NAME["tabulate {co replace None"])
     whole: dict[str, Any] = {"mechanism": kind}
     for name in receipt_form._EVENTS[kind]:
-        words = {"rule": "exponential", "monotone": False, "constant_normaliser": True, "answers": 2}
-        exact = name in ("scale", "variance", "rate", "epsilon", "slide", "dilation") or (kind, name) == (
+        words = {"rule": "exponential", "monotone": False, "constant_normaliser": True, "answers": 2, "coins": 2}
+        exact = name in (
+            "scale",
+            "variance",
+            "rate",
+            "epsilon",
+            "slide",
+            "dilation",
+            "threshold_scale",
+            "query_scale",
+        ) or (kind, name) == (
             "metric",
             "sensitivity",
         )
@@ -133,7 +142,7 @@ def test_each_field_has_one_type_and_range(place: tuple[str | int, ...], value: 
         {"mechanism": "response", "answers": 2, "epsilon": "-1"},
         {"mechanism": "selection", "rule": "exponential", "sensitivity": 1, "monotone": True, "rate": "-1"},
         {"mechanism": "selection", "rule": "exponential", "sensitivity": 1, "monotone": 1, "rate": "1/4"},
-        {"mechanism": "selection", "rule": "noisy_max", "sensitivity": 1, "monotone": True, "rate": "1/4"},
+        {"mechanism": "selection", "rule": "uniform", "sensitivity": 1, "monotone": True, "rate": "1/4"},
         {"mechanism": "laplace", "sensitivity": 1, "scale": "10", "extra": 1},
         {"mechanism": "together", "parts": []},
         {"mechanism": "sparsevector", "sensitivity": 1},

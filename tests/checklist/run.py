@@ -22,7 +22,7 @@ from tests.checklist.record import Row, shown
 from tests.checklist.rows import ROWS
 from tests.fixtures.server_process import free_port
 
-LIMIT = 120  # seconds for one command
+LIMIT = 300  # seconds for one command
 
 
 @dataclass(frozen=True)

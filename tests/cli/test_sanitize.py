@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.cli import main, sanitize
+from hubbub.cli import main, sanitize_files
 from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, SANITIZERS
 
 Run = Callable[..., tuple[int, str, str]]
@@ -127,7 +127,7 @@ def test_bounds_from_the_data_are_warned_of(run: Run) -> None:
         (("people.csv", "cubes"), "HB626"),
         (("people.csv", "--columns", "age", "--with", "ball", "--set", "n=5"), "HB626"),
         (("people.csv", "--columns", "age,ward", "--with", "ball", "--compare", "1"), "HB686"),
-        (("people.csv", "--columns", "age", "--with", "ball", "--values", "age=a,b"), "HB620"),
+        (("people.csv", "--columns", "age", "--with", "ball", "--values", "age=a,b"), "HB622"),
     ],
 )
 def test_an_invalid_command_is_refused_with_its_reason(run: Run, words: tuple[str, ...], code: str) -> None:
@@ -172,7 +172,7 @@ def test_text_columns_are_blended_and_published_as_categories(run: Run, tmp_path
 
 
 def test_a_full_disk_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitize, "_text", _full)
+    monkeypatch.setattr(sanitize_files, "_text", _full)
     code, _, err = run(*ON, "--with", "ball", "--to", "out.csv")
     assert code == 1
     assert "HB625" in err

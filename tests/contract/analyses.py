@@ -41,10 +41,12 @@ class Case:
     reach: Mapping[Relation, Reach] = field(default_factory=dict)
     few: Mapping[Relation, Reach] = field(default_factory=dict)  #: where units have several rows, if that is otherwise
     units: bool = False  #: asked of units with several rows alone
+    with_delta: bool = False  #: cannot be asked without δ
 
     def subjects(self, *, full: bool) -> Iterator[tuple[Subject, Reach]]:
         """Try it under each unit, relation and δ."""
-        for unit, relation, delta in ALL if full else FOUR:
+        for unit, relation, offered in ALL if full else FOUR:
+            delta = DELTA if self.with_delta else offered
             if not (self.units and unit == ROW):
                 subject = analysis(
                     self.name,
@@ -268,6 +270,13 @@ CASES = (
     # of two units with at most six rows only one fills its bucket: four rows, and six of the eight of the next one
     Case("profile", {"columns": ["x", "k"]}, "x k", begin=HOLDERS, few={REPLACE: {4: 0.87}}),
     Case("profile", {"columns": ["k"], "max_rows": 9}, "k", units=True, begin=LISTED, few={REPLACE: {3: 0.87}}),
+    Case(
+        "binomial_count",
+        {"query": "SELECT COUNT(*) FROM t WHERE k = 'a'"},
+        "k",
+        begin=(((), (("a",),), (("b",),)),),
+        with_delta=True,
+    ),
     *(
         Case(
             "choose",
@@ -297,6 +306,15 @@ CASES = (
         # a tree moves by the largest weight with each pair, and the scale of its noise seldom by a whole level
         reach=LOOSE,
         few=LOOSE,
+    ),
+    Case(
+        "single_linkage",
+        {**WEIGHED, "clusters": 3},
+        "a b v",
+        LINKS,
+        begin=((_links((0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0)), ((3, 4, 0.0), (4, 5, 0.0)), ((None, 1, 0.0),)),),
+        # the scale seldom moves by a whole level
+        reach={ADD: {1: 0.0}, REPLACE: {1: 0.0}},
     ),
     Case(
         "triangle_count",

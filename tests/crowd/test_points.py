@@ -50,7 +50,8 @@ def test_a_step_spreads_equal_values_and_is_rounded_back(rng: np.random.Generato
         (["age", "age"], {}, "HB620"),
         (["height"], {}, "HB620"),
         (["name"], {"bounds": {"name": (0, 1)}}, "HB620"),
-        (["age"], {"categories": {"age": ("a", "b")}}, "HB620"),
+        (["age"], {"categories": {"age": ("a", "b")}}, "HB622"),
+        (["age"], {"categories": {"age": ("20", "40")}, "steps": {"age": 1}}, "HB620"),
         (["name"], {"categories": {"name": ("a",)}}, "HB686"),
         (["name"], {"categories": {"name": ("a", "a")}}, "HB686"),
         (["age"], {"bounds": {"cost": (0, 1)}}, "HB620"),
@@ -99,6 +100,8 @@ def test_undeclared_categories_are_skipped_and_too_many_are_refused(rng: np.rand
     texts = np.array(["a", "b", "c", "a"], dtype=object)
     made = make_points({"w": texts}, ["w"], rng=rng, categories={"w": ("a", "b")})
     assert (made.kept.tolist(), made.left_out) == ([0, 1, 3], 1)
+    codes = make_points({"w": np.array([1, 2, 7])}, ["w"], rng=rng, categories={"w": ("1", "2")})
+    assert (codes.columns(codes.values)["w"].tolist(), codes.left_out) == (["1", "2"], 1)
     many = np.array([f"v{n}" for n in range(MAX_CATEGORIES + 1)], dtype=object)
     with pytest.raises(CrowdError, match="HB686"):
         make_points({"w": many}, ["w"], rng=rng)

@@ -126,7 +126,10 @@ def test_known_attributes_isolate_and_the_histogram_adds_to_them(rng: np.random.
 
 @pytest.mark.row(101)
 def test_the_likeliest_cell_completes_what_is_known(rng: np.random.Generator) -> None:
-    """With all coordinates known the guess is the person; with one unknown it is the center of the person's cell."""
+    """With all coordinates known the guess is the person; else the fuller of two cells that fit, by hand."""
+    by_hand = np.array([[-0.5, 0.5], [-0.6, 0.4], [-0.4, 0.6], [-0.5, -0.5], [0.5, 0.5], [0.5, -0.5]])
+    halves = build_histogram(by_hand, t=2)
+    assert adversaries.knowing_attributes(halves, by_hand[[3]], 1).tolist() == [[-0.5, 0.5]]
     points = rng.uniform(-1, 1, (300, 3))
     histogram = build_histogram(points, t=5)
     assert np.array_equal(adversaries.knowing_attributes(histogram, points[:20], 3), points[:20])

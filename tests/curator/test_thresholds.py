@@ -46,6 +46,7 @@ def test_a_session_halts_and_gives_nothing_afterwards(alarm: Session) -> None:
     refused("HB673", alarm, "visits", "alarm", NONE, threshold=-600)
     assert alarm.compare("visits", "alarm", NONE).rows == [(False, 1, 2)]
     assert spent(alarm) == before
+    assert (alarm.budget()[0].last, alarm.budget()[0].more) == (None, None)
     assert check_receipt(last.document()).sound
     assert last.receipt["session"] == 2
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hubbub.core import numbers
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
+from hubbub.mechanisms.binomial import Binomial
 from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.euclidean import EuclideanNoise
 from hubbub.mechanisms.exponential import Exponential
@@ -411,6 +412,16 @@ CASES = [
         parameters=(Fraction(2), Fraction(3)),
     ),
     Case(
+        "binomial",
+        Binomial,
+        lambda e: Binomial.from_epsilon(sensitivity=2, epsilon=e, delta=Fraction(1, 1000)),
+        always((0, 2), (5, 3)),
+        0,
+        apart,
+        counts=("sensitivity", "coins"),
+        rationals=("epsilon",),
+    ),
+    Case(
         "euclidean noise",
         EuclideanNoise,
         lambda e: EuclideanNoise.from_epsilon(dimensions=2, sensitivity=1, epsilon=e),
@@ -519,11 +530,11 @@ CASES = [
     Case(
         "smooth",
         SmoothNoise,
-        lambda e: SmoothNoise.from_epsilon(low=-20, high=640, sensitivity=1, epsilon=e),
+        lambda e: SmoothNoise.from_epsilon(low=-5, high=300, sensitivity=1, epsilon=e),
         SMOOTH,
         LocalValue(3, (0, 1, 1)),
         local_apart,
-        parameters=(Fraction(1), Fraction(3)),
+        parameters=(Fraction(2), Fraction(3)),
         counts=("sensitivity", "power"),
         rationals=("slide", "dilation"),
     ),

@@ -111,6 +111,8 @@ def assert_attained(
         case Zcdp(rho):
             for order in (Fraction(2), Fraction(3), Fraction(4)):
                 assert max(renyi(p, q, order)[0] for p, q in distributions) >= nearly * rho * order
+        case Approximate(Pure(epsilon), delta) if all(worst_ratio(p, q)[0] == math.inf for p, q in distributions):
+            assert max(delta_at(p, q, epsilon)[0] for p, q in distributions) >= nearly * delta
         case Approximate(rest, delta):
             assert max(delta_at(p, q, Fraction(20))[0] for p, q in distributions) >= nearly * delta
             assert_attained(rest, [(p, q) for p, q in distributions if worst_ratio(p, q)[0] != math.inf])

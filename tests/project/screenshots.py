@@ -136,6 +136,8 @@ def main() -> None:
             office.get_by_role("button", name="Verify the ledger").click()
             office.wait_for_selector("#audit .notice")
             keep(office, "explain")
+            office.goto("/explain/crowd?study=attributes")
+            keep(office, "crowd")
             office.goto("/explain/lab?attack=linkage")
             keep(office, "lab")
             attack(office)

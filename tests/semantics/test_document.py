@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hubbub.attacks.screens import SCREENS
 from hubbub.cli import build_parser
 from hubbub.semantics.explanation import explain
 
@@ -29,6 +30,10 @@ def test_the_snippet_gives_what_its_comments_say() -> None:
     assert game.difference(1, 0) == (Fraction(1, 4), Fraction(1, 4))
     low, high = level(names["response"], names["worlds"], names["with_default"](0), people=2)
     assert low <= Fraction(1, 2) <= high <= low + Fraction(1, 10**30)
+
+
+def test_the_document_lists_every_screen() -> None:
+    assert [name for name in SCREENS if f"`{name}`" not in TEXT] == []
 
 
 @pytest.mark.parametrize("line", sorted(set(re.findall(r"hubbub (explain [a-z-][a-z0-9 -]*[a-z0-9])", TEXT))))

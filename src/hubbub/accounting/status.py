@@ -67,13 +67,15 @@ class BudgetStatus:
             )
             for usage, seen in visible
         )
+        # an answer of a session costs nothing more: how many of them fit is up to the session
+        last = None if self.last is None or cost_of_facts(self.last.facts) == ZERO else self.last
         return BudgetOverview(
             self.analyst,
             self.dataset,
             states,
             min(seen.left for _, seen in visible),
-            None if self.last is None else self.last.query,
-            None if self.last is None else self._how_many(cost_of_facts(self.last.facts)),
+            None if last is None else last.query,
+            None if last is None else self._how_many(cost_of_facts(last.facts)),
         )
 
     def left(self) -> Fraction:

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hubbub.analyses.base import Arrays, PreparedAnalysis, Protection, Published, Run, Setting
 from hubbub.answers.estimate import Expected, significant
 from hubbub.answers.release import Output
@@ -124,6 +127,34 @@ class ProposedStatistic(PreparedAnalysis):
         cell = None if noisy is None else min(max(noisy, self.statistic.low), self.statistic.high)
         answer = self.statistic.output(cell, self.mechanism.error(LEVEL))
         return Published((answer, Output("bound_holds", "boolean", [cell is not None])))
+
+
+def local_order_statistic(
+    ordered: NDArray[np.int64], place: int, low: int, high: int, changes: int, distances: int
+) -> LocalValue:
+    """Give the value at a place of a sorted list, and how far a unit can move it that shifts it by up to `changes`.
+
+    Theorem (Local sensitivity of an order statistic). Let X_t be the value t places after X₀, `low` before the first
+    and `high` after the last, and let one change shift the list one way: X′_t ≤ X_t ≤ X′_t+1 for all t, or
+    X′_t−1 ≤ X_t ≤ X′_t for all t. Then U_k = max over 0 ≤ t ≤ (k+1)·c of X_t − X_t−(k+1)c bounds how far c changes
+    move X₀, k times c changes away; U₀ bounds the move from here, and U_k(x) ≤ U_k+1(x′).
+    Proof    After one change X_t − X_t−w ≤ X′_s − X′_s−w−1 with s = t or t + 1, a window that is one longer; after c
+             changes it is c longer and still contains the place. And X′₀ lies between X_−c and X_c.
+    Tested   tests/analyses/programs/test_median.py::test_bounds_hold_for_all_datasets_of_a_small_universe
+             tests/analyses/graphs/test_local_bounds.py::test_bounds_of_merges_hold_for_all_weights_of_four_nodes
+    """
+    widest = distances * changes
+    around = np.full(2 * widest + 1, low, dtype=np.int64)
+    index = np.arange(place - widest, place + widest + 1)
+    around[index >= len(ordered)] = high
+    inside = (index >= 0) & (index < len(ordered))
+    around[inside] = ordered[index[inside]]
+    bounds = []
+    for distance in range(1, distances + 1):
+        window = distance * changes
+        nearby = around[widest - window : widest + window + 1]
+        bounds.append(int((nearby[window:] - nearby[: window + 1]).max()))
+    return LocalValue(int(around[widest]), tuple(bounds))
 
 
 def local_statistic(

@@ -176,7 +176,9 @@ class LeftOut:
             return ""
         if self.share is None and self.evidence is None:
             first = self.dataset.partition(" and ")[0]
-            remedy = "estimates it" if self.by is not None else "shows how many rows its units have"
+            covers = [each is None or each >= (self.rows_total or 0) for each in (self.groups, self.rows)]
+            known = self.by is not None and (self.rows_total is None or all(covers))
+            remedy = "estimates it" if known else "shows how many rows its units have"
             return f"What share of the {what} this leaves out is not known; `hubbub profile {first}` {remedy}."
         if self.share is None:
             return f"What share of the {what} this leaves out is not known: the profile does not cover this query."

@@ -231,6 +231,24 @@ class Analyses(Generic[R]):
         arguments: dict[str, object] = {"table": table, "column": column, "level": level, "step": step}
         return self.call("median", {**arguments, "sensitivity": sensitivity, "bound": bound}, **options)
 
+    def single_linkage(
+        self,
+        table: str,
+        ends: Sequence[str],
+        weight: str,
+        clusters: int,
+        *,
+        step: Number | None = None,
+        sensitivity: str | None = None,
+        bound: Number | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release how far apart the clusters are that single linkage leaves, with noise by local sensitivity."""
+        arguments: dict[str, object] = {"table": table, "ends": list(ends), "weight": weight, "clusters": clusters}
+        return self.call(
+            "single_linkage", {**arguments, "step": step, "sensitivity": sensitivity, "bound": bound}, **options
+        )
+
     def graph_distance(
         self,
         table: str,
@@ -293,6 +311,10 @@ class Analyses(Generic[R]):
         """Choose the candidate with the largest score: SQL for one COUNT or SUM, in which $1 is the candidate."""
         listed = candidates if isinstance(candidates, str) else [_constant(each) for each in candidates]
         return self.call("choose", {"candidates": listed, "score": score, "method": method}, **options)
+
+    def binomial_count(self, table: str, query: str, **options: Unpack[AnalysisOptions]) -> R:
+        """Release a COUNT or SUM with binomial noise, whose error is never more than half of the coins."""
+        return self.call("binomial_count", {"table": table, "query": query}, **options)
 
     def above_threshold(
         self,

@@ -202,8 +202,12 @@ class Profile:
         return self.outside(clamp.column) if entry and entry["bounds"] == [clamp.low, clamp.high] else None
 
     def _share(self, left_out: LeftOut) -> Share | None:
-        if left_out.by is None or left_out.rows_total is not None:
-            return None  # a profile does not tell how rows and groups of a unit go together
+        if left_out.by is None:
+            return None
+        if left_out.rows_total is not None:
+            alone = all(each is None or each >= left_out.rows_total for each in (left_out.groups, left_out.rows))
+            # a profile does not tell how the rows and groups of a unit go together
+            return self.share_beyond(left_out.rows_total) if alone else None
         if left_out.counts == "units":
             return self.share_of_groups(left_out.by, left_out.groups) if left_out.by and left_out.groups else None
         if left_out.by == "":

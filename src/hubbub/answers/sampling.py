@@ -1,7 +1,7 @@
 """The privacy noise of an answer beside its sampling error, in words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hubbub.answers.estimate import significant
@@ -31,7 +31,12 @@ def noise_sentences(release: "Release") -> list[str]:
     noisy = [output for output in release.outputs if output.low is not None]
     if not any(output.sampling is not None for output in noisy):
         return [_earlier(release.ratio)] if any(release.ratio) else []
-    sentences = [f"{output.name}: {_compare(output)}" for output in noisy]
+    # an answer with joint intervals has those of single cells beside them
+    single = [
+        replace(each, low=each.joint[0], high=each.joint[1]) if release.joint and each.joint is not None else each
+        for each in noisy
+    ]
+    sentences = [f"{output.name}: {_compare(output)}" for output in single]
     bounds = release.left_out
     if bounds is not None and bounds.unit is not None and bounds.rows != 1 and bounds.counts == "rows":
         sentences.append(f"sampling errors take rows as independent, also those of one {bounds.unit}")

@@ -44,7 +44,7 @@ METHODS: Mapping[str, str] = {
     "median": "The quantile was computed exactly over the bounded contributions of each unit. Random noise was then"
     " added in proportion to how far one unit can move it at this dataset and at similar ones.",
     **dict.fromkeys(
-        ("min_cut", "spanning_tree", "graph_distance", "degree_histogram", "triangle_count"),
+        ("min_cut", "spanning_tree", "single_linkage", "graph_distance", "degree_histogram", "triangle_count"),
         "The numbers were computed exactly on the graph of the counted edges. Random noise was then added in proportion"
         " to how far one unit can move them.",
     ),

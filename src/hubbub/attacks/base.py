@@ -180,7 +180,9 @@ def describe_findings(findings: Sequence[AttackFinding]) -> tuple[str, ...]:
         trials = join_words([*dict.fromkeys(f"{each.score.trials:,}" for each in group)])
         allowed = join_words([percent(each.ceiling) for each in group if each.ceiling is not None])
         chance = join_words([*dict.fromkeys(percent(each.score.chance) for each in group)])
-        end = f"the guarantee allows at most {allowed}." if allowed else f"blind guessing achieves {chance}."
+        lucky = any(f.held and f.ceiling is not None and f.score.share > f.ceiling for f in group)
+        explained = " on average, and chance explains the difference" if lucky else ""
+        end = f"the guarantee allows at most {allowed}{explained}." if allowed else f"blind guessing achieves {chance}."
         sentences.append(f"{target}: {shares} of {trials} guesses are correct; {end}")
     sentences += [
         f"{each.label}: {each.score.right:,} of {each.score.trials:,} correct guesses exceed the guarantee; by chance "

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.report import ALARM, COLUMNS, READING, ReportContext, exceeding_findings, facts, row, summarize
-from hubbub.attacks.report_plot import TONES, series
+from hubbub.attacks.report_plot import series
 from hubbub.errors import AttackError
+from hubbub.semantics.screens.svg import TONES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,9 +17,9 @@ from math import exp, log
 from hubbub.attacks.base import AttackFinding, AttackStudy, percent
 from hubbub.attacks.base import ceiling as allowed
 from hubbub.core.numbers import brief
+from hubbub.semantics.screens.svg import TONES
 
-#: Colors of the series, distinguishable with color blindness; each series also has its own shape.
-TONES = ("#14665f", "#d88a1c", "#6a6fc1", "#b3569a", "#4f8a2c", "#5f6d72")
+#: Each series also has its own shape.
 _SHAPES = (
     "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0Z",
     "M-4.5 -4.5H4.5V4.5H-4.5Z",

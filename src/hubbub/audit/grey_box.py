@@ -164,6 +164,8 @@ def charged_cost(event: Event) -> PairCost:
             return _pure(rate * sensitivity * (1 if monotone else 2))
         case events.SmoothEvent(power, slide, dilation):
             return _pure(max((power + 1) * slide + dilation, power * dilation))
+        case events.BinomialEvent(_, _, epsilon):
+            return _pure(epsilon)
         case events.ProposalEvent(test, answer, _):
             return _pure(test.sensitivity / test.scale + answer.sensitivity / answer.scale)
     return PairCost()

@@ -163,12 +163,6 @@ def _stated_loss(facts: dict[str, Any]) -> _Loss:
             alike = facts["constant_normaliser"] is True
             loss = facts["rate"] * Fraction(facts["sensitivity"]) * (1 if alike else 2)
             return _Loss(loss, loss * loss / (2 if alike else 8))
-        case "sparsevector":
-            # every answer that is above costs, once for the value and once for the threshold unless all move one way
-            moved = _positive(facts["sensitivity"])
-            above = moved * _positive(facts["hits"]) * (1 if facts["monotone"] is True else 2)
-            loss = moved / _above_zero(facts["threshold_scale"]) + above / _above_zero(facts["query_scale"])
-            return _Loss(loss, loss * loss / 2)
         case "flips":
             loss = facts["rate"] * _positive(facts["distance"])
             return _Loss(loss, loss * loss / 2)
@@ -182,7 +176,21 @@ def _stated_loss(facts: dict[str, Any]) -> _Loss:
             both = _stated_loss(test) + _stated_loss(answer)
             delta = _laplace_tail(_positive(facts["margin"]), test["scale"])
             return _Loss(both.pure, both.rho, delta)
+        case "sparsevector" | "binomial":
+            return _session_or_coins(facts)
     raise _ReceiptError(f"Unknown mechanism {facts['mechanism']!r}.")
+
+
+def _session_or_coins(facts: dict[str, Any]) -> _Loss:
+    """Return the loss of the sparse vector technique, or of the heads among fair coins."""
+    moved = _positive(facts["sensitivity"])
+    if facts["mechanism"] == "binomial":
+        loss = _above_zero(facts["epsilon"])
+        return _Loss(loss, loss * loss / 2, _coins_delta(facts["coins"], moved, loss))
+    # every answer that is above costs: once for the value, and once for the threshold unless all move one way
+    above = moved * _positive(facts["hits"]) * (1 if facts["monotone"] is True else 2)
+    loss = moved / _above_zero(facts["threshold_scale"]) + above / _above_zero(facts["query_scale"])
+    return _Loss(loss, loss * loss / 2)
 
 
 def _check_query(paper: dict[str, Any], result: ReceiptCheck) -> None:
@@ -392,6 +400,21 @@ def _wide_tail(least: int, noise: dict[str, Any]) -> Fraction:
         raise _ReceiptError("The threshold is so low that one unit passes it.")
     ratio = (x**4 + 9 * x**2 + 8) / (x**5 + 10 * x**3 + 15 * x)
     return ratio * _exp(-x * x / 2, _UP) / Fraction(_DOWN.sqrt(_decimal(2 * _PI, _DOWN)))
+
+
+def _coins_delta(coins: int, moved: int, epsilon: Fraction) -> Fraction:
+    """Bound Σ max(0, Pr[k] − e^ε·Pr[k − moved]) over the number k of heads, by whole numbers up to 2^coins."""
+    least = _exp(epsilon, _DOWN)
+    top, bottom = least.numerator, least.denominator
+    excess, here, there = 0, 1, [0] * moved  # C(N, k), and C(N, j) for j = k − moved, …, k − 1
+    for heads in range(coins + 1):
+        before = there[heads % moved]
+        if not here * bottom > top * before:
+            break  # the ratio only falls from here
+        excess += here * bottom - top * before
+        there[heads % moved] = here
+        here = here * (coins - heads) // (heads + 1)
+    return Fraction(excess, bottom << coins)
 
 
 def _laplace_tail(least: int, scale: Fraction) -> Fraction:

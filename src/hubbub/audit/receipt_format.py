@@ -313,6 +313,7 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
         "threshold": _integer(1),
     },
     "smooth": {"power": _integer(1, 64), "slide": _fraction(), "dilation": _fraction()},
+    "binomial": {"sensitivity": _integer(1, 1 << 18), "coins": _integer(2, 1 << 18), "epsilon": _fraction()},
     "proposal": {"test": _laplace, "answer": _laplace, "margin": _integer(1)},
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {

@@ -1,7 +1,6 @@
 """`hubbub sanitize`: publish a table with a crowd sanitizer, after showing what it does not guarantee."""
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Sequence
@@ -16,14 +15,14 @@ from hubbub.answers import terminal
 from hubbub.attacks.base import percent
 from hubbub.attacks.isolation import MAX_COLUMNS, SanitizerComparison, compare
 from hubbub.attacks.table import AttackTable, read
-from hubbub.cli import options, sanitize_study
+from hubbub.cli import options, sanitize_files, sanitize_study
 from hubbub.cli.progress import progress
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, SANITIZERS, Kind
 from hubbub.crowd.isolation import check_parameters
-from hubbub.crowd.points import CategoryColumn, Column, Points, ScaledColumn, make_points
-from hubbub.crowd.sanitizers import Columns, SanitizedData, sanitize
+from hubbub.crowd.points import CategoryColumn, Points, ScaledColumn, make_points
+from hubbub.crowd.sanitizers import SanitizedData, sanitize
 from hubbub.errors import CrowdError
 from hubbub.noise.source import system
 
@@ -51,7 +50,6 @@ examples:
   hubbub sanitize study subspace --plot subspace.svg
                                        run one: a table, a plot and what it means
 """
-_BATCH = 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COLUMN=A,B,…",
-        help="categories of a text column; repeatable (default: those in the data, which reveals them)",
+        help="categories of a text column, or codes; repeatable (default: those in the data, which reveals them)",
     )
     parser.add_argument("--to", metavar="FILE", help="write CSV here, with a note on what is not guaranteed")
     parser.add_argument("--compare", metavar="ε,…", help="compare with differentially private tables of the same rows")
@@ -100,7 +98,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     sanitize_study.refuse_options(args)
     rng = np.random.default_rng(system().words(8).tolist())  # no privacy guarantee depends on it
     kind, epsilons = _kind(args), _epsilons(args.compare)
-    files = _files(args, kind)
+    files = sanitize_files.files_to_write(args.to, kind, force=args.force)
     check_parameters(c=args.c, t=args.t)
     aside = Console(stderr=True, highlight=False)
     _warn(kind, aside)
@@ -115,13 +113,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with progress("sanitize") as report:
         sanitized = sanitize(data, kind, t=args.t, rng=rng, progress=lambda share, step: report(share / 2, step))
         for name, path in files.items():
-            _write(path, sanitized.tables[name])
+            sanitize_files.write_table(path, sanitized.tables[name])
         compared = compare(
             sanitized, c=args.c, epsilons=epsilons, progress=lambda share, step: report(0.5 + share / 2, step)
         )
         report(1.0, "done")
     if files:
-        _write_note(_note_path(Path(args.to)), sanitized)
+        sanitize_files.write_note(Path(args.to), sanitized)
     if args.json:
         sys.stdout.write(json.dumps(_form(sanitized, compared, files), ensure_ascii=False) + "\n")
     else:
@@ -145,33 +143,6 @@ def _kind(args: argparse.Namespace) -> Kind:
 
 def _epsilons(text: str | None) -> list[Fraction]:
     return sorted({numbers.epsilon(item.strip()) for item in text.split(",")}) if text is not None else []
-
-
-def _files(args: argparse.Namespace, kind: Kind) -> dict[str, Path]:
-    """Name the files to write, and reject those that cannot be written before anything is computed."""
-    if args.to is None:
-        return {}
-    path = Path(args.to)
-    if path.suffix.lower() != ".csv":
-        raise CrowdError("HB625", f"{args.to[-60:]!r} is not a .csv file.", "Use a name that ends with .csv.")
-    names = {"histogram": ("cells",), "cross": ("points", "cells")}.get(kind, ("points",))
-    files = {name: path if number == 0 else path.with_suffix(f".{name}.csv") for number, name in enumerate(names)}
-    _check_writable([*files.values(), _note_path(path)], force=args.force)
-    return files
-
-
-def _note_path(path: Path) -> Path:
-    return path.with_suffix(".txt")
-
-
-def _check_writable(paths: Sequence[Path], *, force: bool) -> None:
-    for path in paths:
-        if not path.parent.is_dir() or path.is_dir():
-            raise CrowdError(
-                "HB625", f"{path} cannot be written: its folder does not exist.", "Create the folder first."
-            )
-        if path.exists() and not force:
-            raise CrowdError("HB625", f"{path} already exists.", "Choose another file, or replace it with --force.")
 
 
 def _points(args: argparse.Namespace, rng: np.random.Generator) -> Points:
@@ -235,43 +206,6 @@ def _warn_about_data(data: Points, console: Console) -> None:
             f"[yellow]![/] The bounds of {escape(', '.join(undeclared))} are the minimum and maximum of the data,"
             " which reveals both. Set them with --bounds."
         )
-
-
-def _write(path: Path, columns: Columns) -> None:
-    names = list(columns)
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(names)
-            for start in range(0, len(columns[names[0]]), _BATCH):
-                batch = [columns[name][start : start + _BATCH].tolist() for name in names]
-                writer.writerows(zip(*(map(_text, values) for values in batch), strict=True))
-    except OSError as error:
-        raise CrowdError("HB625", f"{path} cannot be written: {error.strerror}.", "Choose another location.") from None
-
-
-def _text(value: float | str) -> str:
-    return str(value) if isinstance(value, int | str) else f"{value:.10g}"
-
-
-def _write_note(path: Path, sanitized: SanitizedData) -> None:
-    """Write a note next to the file, because the file may be passed on."""
-    lines = [
-        *(f"{number}. {text}" for number, text in enumerate(sanitized.description.warnings, 1)),
-        "",
-        f"Made by the crowd sanitizer '{sanitized.kind}' with t = {sanitized.t}, which {sanitized.description.does}.",
-        "Columns were scaled to [-1, 1] by these bounds: "
-        + "; ".join(
-            _scale(axis) + ("" if axis.declared else " (taken from the data)") for axis in sanitized.points.axes
-        ),
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _scale(axis: Column) -> str:
-    if isinstance(axis, CategoryColumn):
-        return f"{axis.name} with {axis.width} categories"
-    return f"{axis.name} {axis.low:.10g} to {axis.high:.10g}"
 
 
 def _show(sanitized: SanitizedData, compared: Sequence[SanitizerComparison], c: float, console: Console) -> None:

@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from hubbub.answers import terminal
 from hubbub.cli.progress import progress
+from hubbub.cli.sanitize_files import check_writable
 from hubbub.crowd.disclaimers import NOT_PRIVATE
 from hubbub.crowd.studies.base import CrowdStudy, Plot
 from hubbub.crowd.studies.catalogue import STUDIES, StudyEntry, find_study
@@ -102,10 +103,7 @@ def _plot_path(text: str | None, *, force: bool) -> Path | None:
     path = Path(text)
     if path.suffix.lower() != ".svg":
         raise CrowdError("HB625", f"{text[-60:]!r} is not an .svg file.", "Use a name that ends with .svg.")
-    if not path.parent.is_dir() or path.is_dir():
-        raise CrowdError("HB625", f"{path} cannot be written: its folder does not exist.", "Create the folder first.")
-    if path.exists() and not force:
-        raise CrowdError("HB625", f"{path} already exists.", "Choose another file, or replace it with --force.")
+    check_writable([path], force=force)
     return path
 
 

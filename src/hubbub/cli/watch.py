@@ -1,4 +1,7 @@
-"""`hubbub watch`: ask the question of a session again whenever the data has changed, until it is above."""
+"""`hubbub watch`: ask the question of a session again whenever the data has changed, until it is above.
+
+Tested in tests/curator/test_thresholds.py.
+"""
 
 import argparse
 import time

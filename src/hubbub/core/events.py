@@ -119,6 +119,15 @@ class ProposalEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class BinomialEvent:
+    """The number of heads among `coins` fair coins, added to an integer; δ at this ε follows from the fields."""
+
+    sensitivity: int
+    coins: int
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Composed:
     """The composition of several events on the same data, each with its number of repetitions."""
 
@@ -137,6 +146,7 @@ Event = (
     | WeightedThresholdEvent
     | SmoothEvent
     | ProposalEvent
+    | BinomialEvent
     | Composed
 )
 Facts = dict[str, object]
@@ -154,6 +164,7 @@ _STORED: dict[type[Event], str] = {
     WeightedThresholdEvent: "weightedthreshold",
     SmoothEvent: "smooth",
     ProposalEvent: "proposal",
+    BinomialEvent: "binomial",
     Composed: "together",
 }
 _BY_STORED_NAME = {name: kind for kind, name in _STORED.items()}

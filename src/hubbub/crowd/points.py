@@ -146,11 +146,12 @@ def make_points(
     for name in (*names, *(bounds or ()), *(steps or ()), *(categories or ())):
         if name not in columns or name not in names:
             raise CrowdError("HB620", f"Unknown column {name[:60]!r}.", f"Use columns from: {', '.join(columns)}.")
-    text = {name for name in names if columns[name].dtype.kind not in "iufb"}
-    wrong = sorted(text & {*(bounds or ()), *(steps or ())} | (set(categories or ()) - text))
+    # a column of numbers with declared categories holds codes
+    text = {name for name in names if columns[name].dtype.kind not in "iufb" or name in (categories or ())}
+    wrong = sorted(text & {*(bounds or ()), *(steps or ())})
     if wrong:
         raise CrowdError(
-            "HB620", f"{wrong[0]} has options of another kind of column.", "Use --bounds and --step for numbers only."
+            "HB620", f"{wrong[0]} has categories, so it takes no bounds and no step.", "Remove --bounds and --step."
         )
     complete = np.ones(len(columns[names[0]]), dtype=np.bool_)
     for name in names:

@@ -103,7 +103,9 @@ class EuclideanNoise:
             chances = {point: (weight / share).enclosure for point, weight in listed.items()}
             return FiniteDistribution(chances, (beyond / whole).enclosure[1])
         low, high = window
-        inside = {point: w for point, w in listed.items() if point and low <= min(point) and max(point) <= high}
+        inside: dict[tuple[int, ...] | None, Interval] = {
+            point: weight for point, weight in listed.items() if point and low <= min(point) and max(point) <= high
+        }
         inside[None] = total(weight for point, weight in listed.items() if point not in inside) + beyond
         return FiniteDistribution({point: (weight / share).enclosure for point, weight in inside.items()})
 

@@ -3,14 +3,16 @@
 from fractions import Fraction
 from itertools import combinations, product
 
+import networkx as nx
 import numpy as np
 import pytest
 
 from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import triangles
 from hubbub.analyses.graphs.edges import Graph
-from hubbub.analyses.graphs.local_bounds import by_unit, dense_cut, tree_bounds, triangle_bounds
+from hubbub.analyses.graphs.local_bounds import by_unit, dense_cut, merge_weights, tree_bounds, triangle_bounds
 from hubbub.analyses.graphs.trees import tree_weight
+from hubbub.analyses.local_sensitivity import local_order_statistic
 
 PAIRS = {nodes: list(combinations(range(nodes), 2)) for nodes in (4, 5)}
 Weights = tuple[int, ...]
@@ -68,6 +70,35 @@ def test_bounds_hold_for_all_weights_of_four_nodes() -> None:
             attained += abs(moved - total) == bounds[0] > 0
             assert all(a <= b for a, b in zip(bounds[:-1], there[1:], strict=True))
     assert attained > 500
+
+
+@pytest.mark.row(113)
+@pytest.mark.parametrize("clusters", [2, 3])
+def test_bounds_of_merges_hold_for_all_weights_of_four_nodes(clusters: int) -> None:
+    """Six pairs with weights 0, 1 or none, which counts as 2: merges by counting components, and all neighbors."""
+    top = 2
+
+    def components(weights: Weights, below: int) -> int:
+        drawn: nx.Graph[int] = nx.Graph()
+        drawn.add_nodes_from(range(4))
+        drawn.add_edges_from(pair for pair, weight in zip(PAIRS[4], weights, strict=True) if weight < below)
+        return int(nx.number_connected_components(drawn))
+
+    known = {}
+    for weights in product(range(top + 1), repeat=6):
+        merges = merge_weights(graph(4, weights, absent=top), top)
+        value = local_order_statistic(merges, 4 - clusters, 0, top, 1, 5)
+        spacing = max(below for below in range(top + 1) if components(weights, below) >= clusters)
+        assert value.value == spacing
+        known[weights] = spacing, value.bounds
+    attained = 0
+    for weights, (spacing, bounds) in known.items():
+        for place, weight in product(range(6), range(top + 1)):
+            moved, there = known[*weights[:place], weight, *weights[place + 1 :]]
+            assert abs(moved - spacing) <= bounds[0]
+            attained += abs(moved - spacing) == bounds[0] > 0
+            assert all(a <= b for a, b in zip(bounds[:-1], there[1:], strict=True))
+    assert attained > 200
 
 
 def test_dense_cuts_are_those_of_the_other_algorithm() -> None:

@@ -156,13 +156,13 @@ hubbub attack intersection -e 1 --seed 1
 hubbub explain composition -e 0.5 --set second=0.5
 """,
         figures=(
-            Figure("one 5-anonymous table, right", r"1 table: ([\d.]+)% of", (25, 42), "%: blind guessing has 22.8"),
-            Figure("two tables intersected", r"2 tables intersected: ([\d.]+)% of", (48, 67), "%: more than one table"),
+            Figure("one 5-anonymous table, right", r"1 table: ([\d.]+%) of", (25, 42), "blind guessing has 22.8"),
+            Figure("two tables intersected", r"2 tables intersected: ([\d.]+%) of", (48, 67), "more than one table"),
             Figure(
                 "two private releases",
-                r"2 releases, everyone else known: ([\d.]+)%",
+                r"2 releases, everyone else known: ([\d.]+%)",
                 (50, 91),
-                "%: at most 88.1 at ε = 2; sd 0.7",
+                "at most 88.1 at ε = 2; sd 0.7",
             ),
             Figure("ε of both", r"^both releases +(\S+)", "1", "0.5 + 0.5"),
         ),
@@ -174,9 +174,9 @@ hubbub explain composition -e 0.5 --set second=0.5
         lives="`hubbub attack swapping`, page *Lab*; [attacks.md](attacks.md)",
         command="hubbub attack swapping -e 1 --seed 1",
         figures=(
-            Figure("nothing swapped, right", r"nothing swapped: ([\d.]+)%", (90, 98), "%: most rows are unique"),
-            Figure("10% swapped", r"swapped in 10% of the rows: ([\d.]+)%", (85, 94), "%: ½·0.1 less"),
-            Figure("hubbub", r"everyone else known: ([\d.]+)%", (65, 78.5), "%: at most 73.1; sd 1"),
+            Figure("nothing swapped, right", r"nothing swapped: ([\d.]+%)", (90, 98), "most rows are unique"),
+            Figure("10% swapped", r"swapped in 10% of the rows: ([\d.]+%)", (85, 94), "½·0.1 less"),
+            Figure("hubbub", r"everyone else known: ([\d.]+%)", (65, 78.5), "at most 73.1; sd 1"),
         ),
     ),
 )

@@ -112,12 +112,12 @@ hubbub explain height
         command="hubbub explain pad -e 0.5",
         figures=(
             Figure(
-                "right guesses with the release, %",
-                r"^ *0.5 +([\d.]+)%",
+                "right guesses with the release",
+                r"^ *0.5 +([\d.]+%)",
                 (90, 93),
                 "even or odd bucket of width 20, noise of scale 2",
             ),
-            Figure("without it, %", r"best guess at her secret is right with ([\d.]+)%", "50", "a one-time pad"),
+            Figure("without it", r"best guess at her secret is right with ([\d.]+%)", "50", "a one-time pad"),
         ),
     ),
     Row(
@@ -130,7 +130,7 @@ hubbub explain insurer -e 1
 hubbub explain -e 1
 """,
         figures=(
-            Figure("10% becomes at most, %", r"^ +10.0% +([\d.]+)%", "27.2", "10% × e"),
+            Figure("10% becomes at most", r"^ +10.0% +([\d.]+%)", "27.2", "10% × e"),
             Figure("factor", r"Joining the data makes .* more than ([\d.]+) times", "2.72", "e"),
         ),
     ),

@@ -129,7 +129,7 @@ hubbub explain composition -e 0.5 --set size=2
         lives="`hubbub explain informed`, page *Explain*; [meaning.md](meaning.md)",
         command="hubbub explain informed",
         figures=(
-            Figure("½ becomes, %", r"answer 1 makes them ([\d.]+)% sure", "75", "¾ at ln 3"),
+            Figure("½ becomes", r"answer 1 makes them ([\d.]+%) sure", "75", "¾ at ln 3"),
             Figure("factor of a rare fact", r"0.0001%.* (\S+)$", "3", "tends to 3 as the belief is extreme"),
         ),
     ),
@@ -140,7 +140,7 @@ hubbub explain composition -e 0.5 --set size=2
         lives="`hubbub explain game`, page *Explain*; [meaning.md](meaning.md)",
         command="hubbub explain game",
         figures=(
-            Figure("game 0: the secret, %", r"^secret +50.0% +50.0% +([\d.]+)%", "73.1", "e/(1 + e)"),
+            Figure("game 0: the secret", r"^secret +50.0% +50.0% +([\d.]+%)", "73.1", "e/(1 + e)"),
             Figure("game 1", r"^secret +50.0% +50.0% +[\d.]+% +([\d.]+)%", "50", "the answer does not use Alice's bit"),
             Figure("game 0: database 10", r"^10 +25.0% +25.0% +([\d.]+)%", "53.4", "(e/(1 + e))²"),
         ),

@@ -10,34 +10,26 @@ RECORDS = (
         lives="`hubbub sanitize study isolation`, page *Lab*; [crowd.md](crowd.md)",
         command="hubbub sanitize study isolation --seed 1 --set values=1,2,5 --set databases=2",
         figures=(
-            Figure("even crowd, d = 2", r"^even crowd \(exact\) +\S+ +([\d.]+)%", "65.4", "%: 1 − (1 − 3^(−2))^9"),
-            Figure("even crowd, d = 5", r"^even crowd \(exact\) +\S+ +\S+ +([\d.]+)%", "3.64", "%: 1 − (1 − 3^(−5))^9"),
-            Figure(
-                "published row, d = 2", r"^ball: the point itself +\S+ +([\d.]+)%", (58, 73), "%: as in an even crowd"
-            ),
+            Figure("even crowd, d = 2", r"^even crowd \(exact\) +\S+ +([\d.]+%)", "65.4", "1 − (1 − 3^(−2))^9"),
+            Figure("even crowd, d = 5", r"^even crowd \(exact\) +\S+ +\S+ +([\d.]+%)", "3.64", "1 − (1 − 3^(−5))^9"),
+            Figure("published row, d = 2", r"^ball: the point itself +\S+ +([\d.]+%)", (58, 73), "as in an even crowd"),
         ),
     ),
     Row(
         number=77,
         places=(Place("2005", "4.1"),),
         says="An adversary who names a ball isolates somewhere if, and only if, one who names its center does.",
-        lives="`hubbub.crowd.isolation`; [crowd.md](crowd.md#isolation)",
-        language="python",
-        command="""
-import numpy as np
-from hubbub.crowd.isolation import ball_wins, isolates_point
-from hubbub.crowd.neighbors import NeighborIndex
-rng = np.random.default_rng(1)
-crowd, guesses = NeighborIndex(rng.uniform(size=(1000, 2))), rng.uniform(size=(2000, 2))
-point = isolates_point(crowd, guesses, c=3.0, t=10)
-radius = crowd.query(guesses, t=10).radius / 3  # a ball of radius just below τ_q/c
-print("agree", (point == ball_wins(crowd, guesses, radius * (1 - 1e-9), c=3.0, t=10)).mean())
-print("isolate", point.mean())
-""",
+        lives="`hubbub sanitize study balls`, page *Lab*; [crowd.md](crowd.md)",
+        command="hubbub sanitize study balls --seed 1",
         figures=(
-            Figure("point and ball adversaries agree", r"agree ([\d.]+)", "1", "equivalent, by Section 4.1"),
             Figure(
-                "guesses that isolate", r"isolate ([\d.]+)", (0.6, 0.75), "65.4% in an even crowd; more at the border"
+                "ball and center agree, of 500", r"for (\d+) of 500 a ball wins", "500", "equivalent, by Section 4.1"
+            ),
+            Figure(
+                "guesses that isolate, of 500",
+                r"at c = 3, (\d+) isolate",
+                (270, 390),
+                "65.4% in an even crowd: 327; sd 11",
             ),
         ),
     ),
@@ -50,12 +42,12 @@ print("isolate", point.mean())
         figures=(
             Figure(
                 "adversary, with a histogram",
-                r"^histogram +([\d.]+)%",
+                r"^histogram +([\d.]+%)",
                 "100",
-                "%: the release is the key to the auxiliary information",
+                "the release is the key to the auxiliary information",
             ),
-            Figure("simulator", r"^histogram +\S+ \S+ +([\d.]+)%", "0", "%: a padded row is uniform"),
-            Figure("nothing is published", r"^nothing is published +([\d.]+)%", "0", "%"),
+            Figure("simulator", r"^histogram +\S+ \S+ +([\d.]+%)", "0", "a padded row is uniform"),
+            Figure("nothing is published", r"^nothing is published +([\d.]+%)", "0", "no key, no secret"),
         ),
     ),
     Row(
@@ -82,21 +74,21 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         figures=(
             Figure(
                 "center of a first cell, d = 2",
-                r"^center of a first cell \(exact\) +([\d.]+)%",
+                r"^center of a first cell \(exact\) +([\d.]+%)",
                 "65.4",
-                "%: 1 − (8/9)^9, exact",
+                "1 − (8/9)^9, exact",
             ),
             Figure(
                 "d = 5",
-                r"^center of a first cell \(exact\) +\S+ +([\d.]+)%",
+                r"^center of a first cell \(exact\) +\S+ +([\d.]+%)",
                 (3.64, 3.8),
-                "%: 3.64 in an even crowd, more at the border",
+                "3.64 in an even crowd, more at the border",
             ),
             Figure(
                 "center of a recursive cell, d = 12",
-                r"^histogram: cell center +\S+ +\S+ +([\d.]+)%",
+                r"^histogram: cell center +\S+ +\S+ +([\d.]+%)",
                 (0, 0.5),
-                "%: 2^(−Ω(d)), about 0",
+                "2^(−Ω(d)), about 0",
             ),
         ),
     ),
@@ -132,8 +124,8 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         lives="`hubbub sanitize study smoothness`, page *Lab*; [crowd.md](crowd.md)",
         command="hubbub sanitize study smoothness --seed 1 --set dimensions=4,20",
         figures=(
-            Figure("isolated with the histogram, d = 20", r"^20 +([\d.]+)%", (40, 65), "%: does not fall with d"),
-            Figure("without it", r"^20 +\S+ \S+ +([\d.]+)%", (0, 1), "%: halves with each dimension"),
+            Figure("isolated with the histogram, d = 20", r"^20 +([\d.]+%)", (40, 65), "does not fall with d"),
+            Figure("without it", r"^20 +\S+ \S+ +([\d.]+%)", (0, 1), "halves with each dimension"),
         ),
     ),
     Row(
@@ -145,11 +137,11 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         figures=(
             Figure(
                 "half is known, d = 2",
-                r"^histogram: half is known +([\d.]+)%",
+                r"^histogram: half is known +([\d.]+%)",
                 (15, 75),
-                "%: not more than 65.4 in an even crowd, but for sampling",
+                "not more than 65.4 in an even crowd, but for sampling",
             ),
-            Figure("d = 12", r"^histogram: half is known +\S+ +([\d.]+)%", (0, 0.5), "%: about 0"),
+            Figure("d = 12", r"^histogram: half is known +\S+ +([\d.]+%)", (0, 0.5), "about 0"),
         ),
     ),
     Row(
@@ -159,12 +151,10 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         lives="`hubbub sanitize study informed`, page *Lab*; [crowd.md](crowd.md)",
         command="hubbub sanitize study informed --seed 1 --set values=2,9 --set trials=100",
         figures=(
-            Figure("two points, d = 2", r"^two points, distance known +([\d.]+)%", (75, 100), "%: few directions"),
+            Figure("two points, d = 2", r"^two points, distance known +([\d.]+%)", (75, 100), "few directions"),
+            Figure("two points, d = 9", r"^two points, distance known +\S+ +([\d.]+%)", (0, 8), "exponentially rare"),
             Figure(
-                "two points, d = 9", r"^two points, distance known +\S+ +([\d.]+)%", (0, 8), "%: exponentially rare"
-            ),
-            Figure(
-                "all but one known, d = 9", r"^all but one of 50 known +\S+ +([\d.]+)%", (0, 8), "%: exponentially rare"
+                "all but one known, d = 9", r"^all but one of 50 known +\S+ +([\d.]+%)", (0, 8), "exponentially rare"
             ),
         ),
     ),
@@ -177,21 +167,21 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         figures=(
             Figure(
                 "published row, d = 1",
-                r"^ball: the point itself +([\d.]+)%",
+                r"^ball: the point itself +([\d.]+%)",
                 (88, 96),
-                "%: 1 − (1 − 4^(−1))^9 = 92.5 in an even crowd",
+                "1 − (1 − 4^(−1))^9 = 92.5 in an even crowd",
             ),
             Figure(
                 "d = 2",
-                r"^ball: the point itself +\S+ +([\d.]+)%",
+                r"^ball: the point itself +\S+ +([\d.]+%)",
                 (36, 52),
-                "%: 1 − (1 − 4^(−2))^9 = 44.1 in an even crowd",
+                "1 − (1 − 4^(−2))^9 = 44.1 in an even crowd",
             ),
             Figure(
                 "d = 5",
-                r"^ball: the point itself +\S+ +\S+ +([\d.]+)%",
+                r"^ball: the point itself +\S+ +\S+ +([\d.]+%)",
                 (0.1, 2.5),
-                "%: 0.88 in an even crowd; e^(−5)/ln(100) = 0.15 at least",
+                "0.88 in an even crowd; e^(−5)/ln(100) = 0.15 at least",
             ),
         ),
     ),
@@ -204,15 +194,15 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         figures=(
             Figure(
                 "one attribute, without φ",
-                r"^histogram, chosen attributes, φ = 1 +([\d.]+)%",
+                r"^histogram, chosen attributes, φ = 1 +([\d.]+%)",
                 (60, 100),
-                "%: every guess is near somebody",
+                "every guess is near somebody",
             ),
             Figure(
                 "with φ = 2^(d/k)",
-                r"^histogram, chosen attributes, φ = 2\S+ +([\d.]+)%",
+                r"^histogram, chosen attributes, φ = 2\S+ +([\d.]+%)",
                 (0, 30),
-                "%: 2^12 times nearer",
+                "2^12 times nearer",
             ),
         ),
     ),
@@ -223,14 +213,14 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         lives="`hubbub sanitize study attributes`, `hubbub attack attributes`; [crowd.md](crowd.md)",
         command="hubbub sanitize study attributes --seed 1 --set known=0,40,90",
         figures=(
-            Figure("nothing known", r"^with the histogram, c = 2 +([\d.]+)%", (0, 3), "%: 20 dimensions hide"),
+            Figure("nothing known", r"^with the histogram, c = 2 +([\d.]+%)", (0, 3), "20 dimensions hide"),
             Figure(
                 "40% known, with the histogram",
-                r"^with the histogram, c = 2 +\S+ +([\d.]+)%",
+                r"^with the histogram, c = 2 +\S+ +([\d.]+%)",
                 (25, 60),
-                "%: rises with the fraction known",
+                "rises with the fraction known",
             ),
-            Figure("40% known, without it", r"^without it, c = 2 +\S+ +([\d.]+)%", (0, 3), "%: less than with it"),
+            Figure("40% known, without it", r"^without it, c = 2 +\S+ +([\d.]+%)", (0, 3), "less than with it"),
         ),
     ),
     Row(
@@ -240,8 +230,8 @@ awk -F, 'NR > 1 {n += $5; if ($5 + 0 > most) most = $5 + 0} END {print "rows", n
         lives="`hubbub sanitize study cubes`, page *Lab*; [crowd.md](crowd.md)",
         command="hubbub sanitize study cubes --seed 1 --set dimensions=2,12 --set databases=2",
         figures=(
-            Figure("cell center, d = 2", r"^cell center +([\d.]+)%", (25, 85), "%: as for one cube"),
-            Figure("d = 12", r"^cell center +\S+ +([\d.]+)%", (0, 1.5), "%: about 0"),
+            Figure("cell center, d = 2", r"^cell center +([\d.]+%)", (25, 85), "as for one cube"),
+            Figure("d = 12", r"^cell center +\S+ +([\d.]+%)", (0, 1.5), "about 0"),
         ),
     ),
 )

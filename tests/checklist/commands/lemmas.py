@@ -101,8 +101,8 @@ RECORDS = (
                 "exp((1 − 2n)/(2σ²)), σ² = ln(1/δ)/ε²",
             ),
             Figure(
-                "posterior, %",
-                r"^Gaussian with the variance as printed.*² +[\d.]+ +([\d.]+)%",
+                "posterior",
+                r"^Gaussian with the variance as printed.*² +[\d.]+ +([\d.]+%)",
                 "85.8",
                 "1/(1 + 0.1652)",
             ),

@@ -176,7 +176,7 @@ print("sigma", (float(re.search(r"variance ([\\d.e+]+)", text).group(1)) / squar
             Figure(
                 "loss of one-sided noise", r"^one-sided geometric +(\S+)", "∞", "an answer that one dataset cannot have"
             ),
-            Figure("its probability", r"^one-sided geometric +\S+ +([\d.]+)%", "63.2", "%: 1 − e^(−1)"),
+            Figure("its probability", r"^one-sided geometric +\S+ +([\d.]+%)", "63.2", "1 − e^(−1)"),
             Figure("two-sided noise", r"^two-sided \(hubbub\) +(\S+)", "1", "ε"),
         ),
     ),
@@ -215,5 +215,13 @@ hubbub plan "SELECT COUNT(*) AS n FROM bits WHERE a = 1" -e 1.0986
         number=99,
         places=(Place("2006", "1", "binomial noise"),),
         says="Binomial noise can take the place of Laplace noise, at a loss that depends on the tails.",
+        lives="`CALL binomial_count`; [analyses.md](analyses.md#binomial-noise-binomial_count)",
+        command="""
+hubbub call binomial_count table=health_rows query='SELECT COUNT(*) FROM health_rows WHERE age > 40' -e 1 --plan
+""",
+        figures=(
+            Figure("coins at (1, 5e-9)", r"([\d,]+) coins", "124", "least even N with δ ≤ 5e-9 over all outcomes"),
+            Figure("margin", r"^value +±(\d+)", "11", "1.96·√124/2 = 10.9"),
+        ),
     ),
 )

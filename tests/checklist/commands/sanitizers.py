@@ -47,8 +47,8 @@ done
         lives="`hubbub sanitize study mixtures`, page *Lab*; [crowd.md](crowd.md)",
         command="hubbub sanitize study mixtures --seed 1 --set separations=15 --set runs=2",
         figures=(
-            Figure("exact recovery at 15 sd, Gaussian", r"^gaussian +([\d.]+)%", "100", "%: d = 60, k = 3"),
-            Figure("ball", r"^ball +([\d.]+)%", "100", "%"),
+            Figure("exact recovery at 15 sd, Gaussian", r"^gaussian +([\d.]+%)", "100", "d = 60, k = 3"),
+            Figure("ball", r"^ball +([\d.]+%)", "100", "all of them"),
         ),
     ),
     Row(
@@ -87,12 +87,12 @@ hubbub attack rereleases -e 1 --seed 1
         figures=(
             Figure(
                 "fresh noise, 64 releases averaged",
-                r"^fresh noise +\S+ +([\d.]+)%",
+                r"^fresh noise +\S+ +([\d.]+%)",
                 (95, 100),
-                "%: the noise shrinks by 8",
+                "the noise shrinks by 8",
             ),
-            Figure("positions kept", r"^positions kept +\S+ +([\d.]+)%", (0, 5), "%: nothing to average"),
-            Figure("continual release", r"release, averaged: ([\d.]+)%", (40, 80), "%: at most 73.1; sd 1.4"),
+            Figure("positions kept", r"^positions kept +\S+ +([\d.]+%)", (0, 5), "nothing to average"),
+            Figure("continual release", r"release, averaged: ([\d.]+%)", (40, 80), "at most 73.1; sd 1.4"),
         ),
     ),
     Row(
@@ -110,7 +110,7 @@ hubbub sanitize study round --seed 1 --set dimensions=2,12 --set databases=2
             ),
             Figure("n = 1,000", r"^sphere, corrected +\S+ +([\d.]+)", (0.03, 0.15), "falls with √n"),
             Figure(
-                "Gaussian data, isolated, d = 12", r"^Gaussian +\S+ +([\d.]+)%", (0, 1.5), "%: as for the cube, about 0"
+                "Gaussian data, isolated, d = 12", r"^Gaussian +\S+ +([\d.]+%)", (0, 1.5), "as for the cube, about 0"
             ),
         ),
     ),

@@ -49,12 +49,12 @@ RECORDS = (
         places=(Place("2011", "how", "few queries"),),
         says="A few random sums for each person suffice to reconstruct a table, if their noise is below √n.",
         lives="`hubbub attack reconstruction`; [attacks.md](attacks.md)",
-        command="hubbub attack reconstruction -e 1 --seed 1 --set people=256 --set databases=1 --set noise=0.5 --json",
+        command="hubbub attack reconstruction -e 1 --seed 1 --set people=100 --set databases=1 --set noise=0.5 --json",
         figures=(
             Figure("exact sums, right", "$.findings.0.score.share", "1", "a square system has one solution"),
-            Figure("noise of sd 8, right", "$.findings.1.score.share", (0.82, 0.98), "0.91 by simulation; sd 0.018"),
+            Figure("noise of sd √n/2, right", "$.findings.1.score.share", (0.76, 1), "Φ(√7/2) = 0.907; sd 0.029"),
             Figure("a fifth wild, least absolute", "$.findings.3.score.share", (0.65, 1), "far above ½ (Dwork 2011)"),
-            Figure("hubbub, right", "$.findings.4.score.share", (0.3, 0.87), "at most 0.731; sd 0.028"),
+            Figure("hubbub, right", "$.findings.4.score.share", (0.25, 0.95), "at most 0.731; sd 0.044"),
         ),
     ),
     Row(

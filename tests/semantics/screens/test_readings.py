@@ -152,7 +152,7 @@ def test_the_best_test_meets_the_bound() -> None:
     normal = NormalDist()
     power = normal.cdf(normal.inv_cdf(0.05) + 1 / 3.7306)  # the least σ at (1, 10⁻⁵)
     assert 0 <= float(rows["Gaussian noise for (ε, δ)"][0].rstrip("%")) - 100 * power < 0.3
-    bound = curve(read("test", level="0.5"), "randomized response, and any ε-private mechanism at most")
+    bound = curve(read("test", level="0.5"), "any ε-private mechanism, at most")
     assert bound[0.5] == pytest.approx(1 - 0.5 / math.e)
 
 

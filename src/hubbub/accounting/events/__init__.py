@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hubbub.accounting.events import (
+    binomial,
     flips,
     gaussian,
     laplace,
@@ -21,6 +22,7 @@ from hubbub.accounting.events import (
 )
 from hubbub.accounting.events.base import EventAccounting
 from hubbub.core.events import (
+    BinomialEvent,
     Event,
     FlipsEvent,
     GaussianEvent,
@@ -47,4 +49,5 @@ ACCOUNTING: Mapping[type[Event], EventAccounting[Any]] = {
     WeightedThresholdEvent: weighted_threshold.ACCOUNTING,
     SmoothEvent: smooth.ACCOUNTING,
     ProposalEvent: proposal.ACCOUNTING,
+    BinomialEvent: binomial.ACCOUNTING,
 }

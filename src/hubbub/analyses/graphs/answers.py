@@ -17,7 +17,7 @@ from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import at_least, falling, projected, triangles, truncated
 from hubbub.analyses.graphs.edges import EdgeTable, Graph, edge_table
-from hubbub.analyses.graphs.local_bounds import local_tree, local_triangles
+from hubbub.analyses.graphs.local_bounds import local_merge, local_tree, local_triangles
 from hubbub.analyses.graphs.properties import PROPERTIES, Property
 from hubbub.analyses.graphs.small_graphs import WITH_THRESHOLD
 from hubbub.analyses.graphs.trees import tree_weight
@@ -107,6 +107,23 @@ def spanning_tree(
         edges.step,
         "{whose}; a tree's weight moves by at most the largest weight with one edge",
     )
+
+
+def single_linkage(
+    setting: Setting,
+    *,
+    table: str,
+    ends: list[str],
+    weight: str,
+    clusters: int,
+    step: Any = None,
+    sensitivity: Literal["smooth", "propose"] = "smooth",
+    bound: Fraction | None = None,
+) -> SmoothStatistic | ProposedStatistic:
+    """Prepare how far apart the clusters are that single linkage leaves: the weight of the next merge."""
+    edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
+    parts = numbers.integer(clusters, "clusters", 2, edges.nodes)
+    return local_statistic(setting, local_merge(edges, parts), sensitivity, bound)
 
 
 def graph_distance(

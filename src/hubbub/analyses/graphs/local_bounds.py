@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hubbub.analyses.base import Arrays
 from hubbub.analyses.graphs.degrees import triangles
 from hubbub.analyses.graphs.edges import EdgeTable, Graph
-from hubbub.analyses.graphs.trees import tree_weight
-from hubbub.analyses.local_sensitivity import LocalStatistic
+from hubbub.analyses.graphs.trees import forest_weights, tree_weight
+from hubbub.analyses.local_sensitivity import LocalStatistic, local_order_statistic
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.smooth import LocalValue
@@ -117,7 +117,7 @@ def local_triangles(edges: EdgeTable) -> LocalStatistic:
         return LocalValue(triangles(graph), by_unit(triangle_bounds(graph, distances * changes), changes, distances))
 
     largest = changes * (edges.nodes - 2)
-    why = f"protected: {changes} pairs of nodes; at worst one edge is in {edges.nodes - 2} triangles"
+    why = f"protected: {_pairs(changes)}; at worst one edge is in {edges.nodes - 2} triangles"
     return _statistic(edges, "triangles", comb(edges.nodes, 3), largest, compute, why)
 
 
@@ -131,8 +131,34 @@ def local_tree(edges: EdgeTable) -> LocalStatistic:
         bounds = by_unit(tree_bounds(graph, edges.most, distances * changes), changes, distances)
         return LocalValue(tree_weight(graph, edges.most), bounds)
 
-    why = f"protected: {changes} pairs of nodes; at worst one edge moves the tree's weight by the largest weight"
+    why = f"protected: {_pairs(changes)}; at worst one edge moves the tree's weight by the largest weight"
     return _statistic(edges, "tree_weight", edges.most * (edges.nodes - 1), changes * edges.most, compute, why)
+
+
+def local_merge(edges: EdgeTable, clusters: int) -> LocalStatistic:
+    """Describe the weight at which single linkage, which joins the nearest clusters first, goes below so many clusters.
+
+    Theorem (Order of merges). Let m₁ ≤ … ≤ m_n−1 be the weights of the minimum spanning tree, where a pair without an
+    edge has the largest weight W. Single linkage leaves k clusters until the merge m_n−k+1. Another weight of one pair
+    shifts the list of merges one way, by at most one place.
+    Proof    The number of merges below v is n minus the components of the graph of all pairs lighter than v. A lighter
+             pair joins at most two components, at the levels between its two weights, and parts none.
+    Tested   tests/analyses/graphs/test_local_bounds.py::test_bounds_of_merges_hold_for_all_weights_of_four_nodes
+    """
+    changes = changes_per_unit(edges)
+
+    def compute(found: Arrays, distances: int) -> LocalValue:
+        merges = merge_weights(edges.graph(found), edges.most)
+        return local_order_statistic(merges, edges.nodes - clusters, 0, edges.most, changes, distances)
+
+    why = f"protected: {_pairs(changes)}; at worst one edge moves a merge from 0 to the largest weight"
+    return _statistic(edges, "spacing", edges.most, edges.most, compute, why)
+
+
+def merge_weights(graph: Graph, most: int) -> NDArray[np.int64]:
+    """Give the weights at which single linkage joins clusters, in order; missing pairs have the largest weight."""
+    weights = np.sort(forest_weights(graph))
+    return np.concatenate([weights, np.full(graph.nodes - 1 - len(weights), most, dtype=np.int64)])
 
 
 def _statistic(
@@ -149,6 +175,10 @@ def _statistic(
         protection=edges.protection,
         why=f"{edges.nodes} nodes are declared and public; {why}",
     )
+
+
+def _pairs(count: int) -> str:
+    return "one pair of nodes" if count == 1 else f"{count} pairs of nodes"
 
 
 def _limit(edges: EdgeTable, most: int, instead: str) -> None:

@@ -9,7 +9,13 @@ Numbers = NDArray[np.int64]
 
 
 def forest(graph: Graph) -> tuple[int, int]:
-    """Give the weight of the minimum spanning forest, in steps, and the number of connected components.
+    """Give the weight of the minimum spanning forest, in steps, and the number of connected components."""
+    weights = forest_weights(graph)
+    return int(weights.sum()), graph.nodes - len(weights)
+
+
+def forest_weights(graph: Graph) -> Numbers:
+    """Give the weights of the edges of the minimum spanning forest, in steps.
 
     Each round connects every component to another by its lightest edge (Borůvka), so there are few rounds; ties are
     broken by position, which does not change the weight of the forest.
@@ -17,18 +23,18 @@ def forest(graph: Graph) -> tuple[int, int]:
     part: Numbers = np.arange(graph.nodes, dtype=np.int64)
     order = np.argsort(graph.weight, kind="stable")
     a, b, weight = graph.a[order], graph.b[order], graph.weight[order]
-    total = 0
+    weights: list[Numbers] = []
     while True:
         one, other = part[a], part[b]
         apart = np.flatnonzero(one != other)
         if not len(apart):
-            return total, len(np.unique(part))
+            return np.concatenate([*weights, np.zeros(0, dtype=np.int64)])
         lightest = np.full(graph.nodes, len(a), dtype=np.int64)
         np.minimum.at(lightest, one[apart], apart)
         np.minimum.at(lightest, other[apart], apart)
         joining = np.flatnonzero(lightest < len(a))
         edges = lightest[joining]
-        total += int(weight[np.unique(edges)].sum())
+        weights.append(weight[np.unique(edges)])
         part = _joined(part, joining, one[edges] + other[edges] - joining)
 
 

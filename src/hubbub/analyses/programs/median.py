@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Arrays, Protection, Setting
-from hubbub.analyses.local_sensitivity import LocalStatistic, ProposedStatistic, SmoothStatistic, local_statistic
+from hubbub.analyses.local_sensitivity import (
+    LocalStatistic,
+    ProposedStatistic,
+    SmoothStatistic,
+    local_order_statistic,
+    local_statistic,
+)
 from hubbub.analyses.rows import Rows, column, first_of_each, rows_per_unit, salted_order
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
@@ -73,30 +79,16 @@ def median(
 def local_quantile(ordered: Numbers, level: Fraction, low: int, high: int, rows: int, distances: int) -> LocalValue:
     """Give the ⌈level·n⌉-th of n sorted values, and how far one unit of `rows` rows can move it at each distance.
 
-    Theorem (Local sensitivity of a quantile). Let X_t be the t-th value after the quantile X₀, `low` before the first
-    and `high` after the last. U_k = max over 0 ≤ t ≤ (k+1)·c of X_t − X_t−(k+1)c bounds how far a unit of c rows moves
-    the quantile of any dataset k units away; U₀ bounds the move from here, and U_k(x) ≤ U_k+1(x′) for neighbors
-    (Nissim, Raskhodnikova and Smith 2007, for one row replaced; the proof here is for all).
+    Theorem (Local sensitivity of a quantile). The bounds of `local_order_statistic` hold for the sorted values of a
+    dataset and a unit of c rows, added, removed or replaced (Nissim, Raskhodnikova and Smith 2007, for one row
+    replaced).
     Proof    One row more shifts the order statistics one way: as ⌈level·n⌉ rises by 0 or 1 with n, either
              X′_t ≤ X_t ≤ X′_t+1 for all t, or X′_t−1 ≤ X_t ≤ X′_t for all t. So does one row less, and a row that moves
-             up or down. Hence X_t − X_t−w ≤ X′_s − X′_s−w−1 with s = t or t + 1, a window that is one longer; after c
-             rows it is c longer and still contains the quantile. And X′₀ lies between X_−c and X_c.
+             up or down.
     Tested   tests/analyses/programs/test_median.py::test_bounds_hold_for_all_datasets_of_a_small_universe
     """
-    n = len(ordered)
-    place = -(-level.numerator * n // level.denominator) - 1  # from 0; −1 if there are no rows
-    widest = distances * rows
-    around = np.full(2 * widest + 1, low, dtype=np.int64)
-    index = np.arange(place - widest, place + widest + 1)
-    around[index >= n] = high
-    inside = (index >= 0) & (index < n)
-    around[inside] = ordered[index[inside]]
-    bounds = []
-    for distance in range(1, distances + 1):
-        window = distance * rows
-        nearby = around[widest - window : widest + window + 1]
-        bounds.append(int((nearby[window:] - nearby[: window + 1]).max()))
-    return LocalValue(int(around[widest]), tuple(bounds))
+    place = -(-level.numerator * len(ordered) // level.denominator) - 1  # from 0; −1 if there are no rows
+    return local_order_statistic(ordered, place, low, high, rows, distances)
 
 
 def _column(setting: Setting, table: str, name: str, step: Any) -> tuple[Table, Column, Fraction, int, int]:

@@ -16,12 +16,12 @@ _GUESSES = 500
 
 
 def _ball_and_point(n: int, t: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Count the guesses for which ball and point adversary agree, and those that isolate, trying 400 radii each."""
+    """Count the guesses for which ball and point adversary agree, and those that isolate, trying 41 radii each."""
     crowd, guesses = NeighborIndex(uniform(n, 2, rng)), uniform(_GUESSES, 2, rng)
     points = isolates_point(crowd, guesses, c=3, t=t)
     balls = np.zeros(_GUESSES, dtype=np.bool_)
     nearest = crowd.query(guesses, t=t).nearest
-    for factor in np.linspace(0.5, 2.5, 401):  # 1 is among them
+    for factor in np.linspace(0.5, 2.5, 41):  # 1 is among them
         balls |= ball_wins(crowd, guesses, factor * nearest, c=3, t=t)
     return int((balls == points).sum()), int(points.sum())
 

@@ -32,8 +32,8 @@ def membership(*, epsilon: Fraction, delta: Fraction, level: Fraction) -> Readin
     pure, mixed = approximate(epsilon=epsilon, delta=Fraction(0)), approximate(epsilon=epsilon, delta=delta)
     variance, normal = _gaussian(epsilon, delta)
     found = best_power(told, blank, level)
-    curves = [("randomized response, and any ε-private mechanism at most", pure)]
-    curves += [(f"any mechanism with δ = {brief(delta)}, at most", mixed), ("Gaussian noise for this ε and δ", normal)]
+    curves = [("any ε-private mechanism, at most", pure)]
+    curves += [(f"with δ = {brief(delta)}, at most", mixed), ("Gaussian noise for this ε and δ", normal)]
     return Reading(
         (
             "Someone tests from the answers whether Alice's data was used. Two rates judge a test: how often it wrongly"

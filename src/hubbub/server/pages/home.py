@@ -88,13 +88,15 @@ def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:
     sql = f"SELECT COUNT(*) AS n FROM {_name(table['name'])}"  # noqa: S608 - quoted names, and only planned
     question = Question(sql, epsilon=cost)
     try:
-        margin = visit.service.queries.estimate(visit.principal, question).expected[0].plus_minus
+        expected = visit.service.queries.estimate(visit.principal, question).expected
     except HubbubError:
+        expected = ()
+    if not expected:  # a count of rows that is public has no error
         return f"Up to ε = {round_down(view.largest)} in one query."
     number = int(left / cost)
     return (
         f"Enough for about {number:,} count{'' if number == 1 else 's'} of rows with a margin of error of"
-        f" ±{significant(margin)} (ε = {brief(cost)} each)."
+        f" ±{significant(expected[0].plus_minus)} (ε = {brief(cost)} each)."
     )
 
 

@@ -132,9 +132,8 @@ def methods(release: Release) -> str:
     return (
         f"The results answer the query “{first['query']}” and are differentially private with {cost}."
         f" The privacy unit is {units}; neighboring datasets differ by one unit being {relation}.{odds}{limits}"
-        f" Noise{f' ({noises})' if noises else ''} was sampled exactly by hubbub {VERSION}.{combined} The intervals are"
-        f" 95% confidence intervals for the noise only and do not include sampling error. The charge is ledger"
-        f" entry {entries}."
+        f" Noise{f' ({noises})' if noises else ''} was sampled exactly by hubbub {VERSION}.{combined} Intervals:"
+        f" {release.intervals_note}. The charge is ledger entry {entries}."
     )
 
 
