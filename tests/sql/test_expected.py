@@ -61,7 +61,6 @@ def test_the_expected_error_is_that_of_simulated_noise(shape: str) -> None:
     truth = {
         measure: value for f in made.formulas.values() for measure, value in zip(f.measures, f.typical, strict=True)
     }
-    none = np.zeros(40_000, dtype=np.int64)
     draws = {
         noised.measure: (truth[noised.measure] + noised.mechanism.sample(np.zeros(40_000, np.int64), system())).astype(
             np.float64
