@@ -40,7 +40,7 @@ def indistinguishable(*, mechanism: str, epsilon: Fraction, delta: Fraction) -> 
     else:
         variance = gaussian.discrete_variance_for(epsilon=epsilon, delta=delta, sensitivity=1)
         normal = Gaussian(sensitivity_squared=1, variance=variance)
-        words = f"a count with Gaussian noise of variance {decimal(variance)}"
+        words = f"a count with Gaussian noise of variance {decimal(variance)}, clamped to the answers below"
 
         def distribution(count: int) -> FiniteDistribution[int]:
             return normal.distribution(count, _WINDOW)
