@@ -327,8 +327,8 @@ _of(
 _of(
     "triangles: an edge pushes out one other",
     "analyses.graphs.answers",
-    "edges.sensitivity(2 * (bound - 1), one_way=False)",
-    "edges.sensitivity(bound - 1, one_way=False)",
+    "edges.sensitivity(2 * (degree - 1), one_way=False)",
+    "edges.sensitivity(degree - 1, one_way=False)",
     "triangle_count",
 )
 _of(

@@ -68,7 +68,7 @@ config_editor.changed(
 text = (folder / "hubbub.yaml").read_text()
 for violation in violations(text, text.replace("staff.csv", "/srv/staff.csv"), folder):
     raise violation"""),
-    "HB433": python("""h.query("SELECT COUNT(*) FROM calls", epsilon="0.1")
+    "HB433": python("""h.query("SELECT COUNT(*) FROM calls WHERE minutes > 5", epsilon="0.1")
 config = folder / "hubbub.yaml"
 config.write_text(config.read_text().replace("relation: replace", "relation: add_remove"))
 hubbub.open(config, analyst="ana")"""),
