@@ -334,7 +334,7 @@ _of(
 _of(
     "distance: every property is taken for monotone",
     "analyses.graphs.answers",
-    "one_way=found.one_way",
+    "one_way=chosen.one_way",
     "one_way=True",
     "graph_distance",
 )
@@ -383,15 +383,15 @@ _of(
 _of(
     "queries: a replaced unit moves cells once",
     "sql.measures",
-    "l1 += shared * both + 2 * (touched - shared) * alone",
-    "l1 += touched * alone",
+    "moved = shared * both + 2 * (touched - shared) * alone",
+    "moved = touched * alone",
     "sql: SELECT k",
 )
 _of(
     "queries: L2 without its square",
     "sql.measures",
-    "squared += touched * alone**2\n",
-    "squared += touched * alone\n",
+    "moved, square = touched * alone, touched * alone**2",
+    "moved, square = touched * alone, touched * alone",
     "sql: SELECT sum",
     "sql: SELECT k",
 )
