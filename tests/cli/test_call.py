@@ -1,5 +1,6 @@
 """`hubbub call`: list the analyses, describe one, plan it and run it."""
 
+import pytest
 from tests.cli.test_cli import Run, folder, run
 
 from hubbub.analyses.registry import ANALYSES
@@ -34,3 +35,13 @@ def test_an_analysis_is_planned_for_free_and_then_run(run: Run) -> None:
 def test_an_unknown_analysis_or_argument_is_refused(run: Run) -> None:
     assert run("call", "nothing")[2].startswith("HB582")
     assert run("call", "moments", "8", "-e", "1")[2].startswith("HB148")
+
+
+def test_arguments_of_the_analysis_may_follow_options(run: Run) -> None:
+    code, out, _ = run("call", "moments", "table=visits", "-e", "1", "columns=age", "--plan")
+    assert code == 0
+    assert "this estimate is free" in out
+    with pytest.raises(SystemExit):
+        run("call", "moments", "table=visits", "-e", "1", "--columns=age")
+    with pytest.raises(SystemExit):
+        run("check", "columns=age", "unknown=1", "--all=1")

@@ -1,6 +1,7 @@
 """The `hubbub` command: one module per subcommand, each with `add_arguments` and `run`."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -59,11 +60,20 @@ COMMANDS = {
 }
 
 
+#: An argument of an analysis, name=value.
+_NAMED = re.compile(r"[A-Za-z_]\w*=")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Return 0 on success, 1 on an error; a usage error exits with 2."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     command = next((word for word in words if not word.startswith("-")), None)
-    args = build_parser([command] if command in COMMANDS else []).parse_args(words)
+    parser = build_parser([command] if command in COMMANDS else [])
+    args, rest = parser.parse_known_args(words)
+    if rest and not (command == "call" and all(_NAMED.match(word) for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:  # arguments of the analysis may follow options
+        args.arguments = [*args.arguments, *rest]
     try:
         return int(import_module(f"hubbub.cli.{args.command}").run(args, Console(highlight=False)))
     except HubbubError as error:
