@@ -1,15 +1,24 @@
 """An analysis repeated on a neighboring dataset: honest ones pass, and ones that cheat are detected."""
 
+import importlib
+import pkgutil
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
+from hubbub import analyses
 from hubbub.audit.grey_box import WATCHED, PairCost, Tape, charged_cost, covered_by, record_draws, repeat_draws
 from hubbub.core.events import Composed
+from hubbub.mechanisms.binomial import Binomial
+from hubbub.mechanisms.bit_flips import BitFlips
+from hubbub.mechanisms.euclidean import EuclideanNoise
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.metric import Metric
+from hubbub.mechanisms.sparse_vector import SparseVector
 from hubbub.noise.source import RandomSource, system
 
 COUNT = Laplace(sensitivity=1, scale=Fraction(10))
@@ -80,6 +89,36 @@ def test_monotone_scores_and_shapes_are_checked() -> None:
         PICK.sample(np.array([4, 6, 5], dtype=np.int64), system())
         COUNT.sample(np.array([1], dtype=np.int64), system())
     assert ["both directions" in comparison.problems[0], "another shape" in comparison.problems[1]] == [True, True]
+
+
+def test_every_mechanism_that_analyses_draw_from_is_watched() -> None:
+    """But those of user-defined functions, which the ledger does not contain, and sessions, whose answers draw."""
+    drawn = set()
+    for module in pkgutil.walk_packages(analyses.__path__, "hubbub.analyses."):
+        for kind in vars(importlib.import_module(module.name)).values():
+            if isinstance(kind, type) and kind.__module__.startswith("hubbub.mechanisms") and hasattr(kind, "sample"):
+                drawn.add(kind)
+    assert drawn - set(WATCHED) == {BitFlips, Metric, SparseVector}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "one", "near", "far"),
+    [
+        (Binomial(sensitivity=2, coins=64, epsilon=Fraction(1)), 5, 7, 8),
+        (EuclideanNoise(dimensions=2, sensitivity=5, rate=Fraction(1, 5)), [0, 0], [3, -4], [4, 4]),
+    ],
+)
+def test_other_noise_is_compared_in_its_norm(mechanism: Any, one: Any, near: Any, far: Any) -> None:
+    def draw(value: Any) -> None:
+        mechanism.sample(value if isinstance(value, int) else np.array(value, dtype=np.int64), system())
+
+    with record_draws() as first:
+        draw(one)
+    for value, fine in ((near, True), (far, False)):
+        with repeat_draws(first) as comparison:
+            draw(value)
+        assert (comparison.problems == []) is fine
+        assert covered_by(comparison.cost, mechanism.event) is fine
 
 
 def test_draws_that_were_not_charged_cost_too_much() -> None:

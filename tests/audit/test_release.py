@@ -14,10 +14,14 @@ from tests.audit.conftest import QUERIES
 
 from hubbub.accounting.anchor import default_path
 from hubbub.accounting.chain import canonical
+from hubbub.analyses import scores
+from hubbub.analyses.programs import vectors
+from hubbub.analyses.threshold import Comparison
 from hubbub.audit import release as releases
 from hubbub.audit.release import ReleaseAudit
 from hubbub.config import load
 from hubbub.curator.session import open_session
+from hubbub.curator.thresholds import Session as SessionState
 from hubbub.errors import ParameterError
 from hubbub.sql import measures
 from hubbub.sql import plan as plans
@@ -108,6 +112,52 @@ def test_a_release_whose_charge_says_less_is_not_sound(numbers: Numbers, tmp_pat
         changed(copy, numbers[1]["count"], spoil)
         found = audited(copy, numbers[1]["count"])
         assert not found.sound, spoil.__name__
+
+
+def test_an_answer_that_no_session_paid_for_is_not_sound(
+    numbers: Numbers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Free answers: an honest one, one too many, one that moves too far, and one of another's session."""
+    copy = copied(numbers[0], tmp_path)
+
+    def compare(sql: str) -> int:
+        release = session.compare("visits", "alarm", sql, threshold=-(10**6))
+        return int(release.receipt["ledger"][0]["sequence"])
+
+    with open_session(copy / "hubbub.yaml") as session:
+        session.above_threshold("visits", "alarm", 0, hits=2, epsilon=1)
+        monkeypatch.setattr(SessionState, "hits", 0)
+        honest = compare("SELECT COUNT(*) FROM visits")
+        monkeypatch.setattr(Comparison, "covers", lambda *_: None)
+        far = compare("SELECT SUM(cost) FROM visits")
+        third = compare("SELECT COUNT(*) FROM visits WHERE age > 3")
+    monkeypatch.undo()
+    found = audited(copy, honest)
+    assert (found.problems, found.left_out) == ([], [])
+    assert any("replayed on simulated data" in line for line in found.lines)
+    assert "does not cover this answer" in audited(copy, far).problems[0]
+    assert "gave more" in audited(copy, third).problems[0]
+    changed(copy, honest, lambda paper: paper["receipt"].update(session=1))
+    assert "not in the ledger" in audited(copy, honest).problems[0]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "mean_vector(table => 'visits', columns => ['age', 'cost'], norm => 'l2', noise => 'euclidean')",
+        "binomial_count(table => 'visits', query => 'SELECT COUNT(*) FROM visits')",
+    ],
+)
+def test_too_small_a_sensitivity_of_other_noise_is_found(
+    numbers: Numbers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    monkeypatch.setattr(vectors, "over_cells", lambda *_: Sensitivity(9, 9))
+    monkeypatch.setattr(scores, "max", lambda *_: 1, raising=False)
+    copy = copied(numbers[0], tmp_path)
+    with open_session(copy / "hubbub.yaml") as session:
+        release = session.query(f"CALL {sql}", epsilon=1)
+    found = audited(copy, release.receipt["ledger"][0]["sequence"])
+    assert any(problem.startswith("On simulated neighbors") for problem in found.problems)
 
 
 def test_a_sensitivity_that_is_too_small_is_found_by_replaying(

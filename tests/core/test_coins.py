@@ -27,3 +27,15 @@ def test_enough_coins_are_found_and_hardly_more() -> None:
     assert enumerated(coins, 1, 1) <= 1e-6 < enumerated(coins - 4, 1, 1)
     assert deviation(coins) == pytest.approx(coins**0.5 / 2)
     assert coins_for(sensitivity=1000, epsilon=Fraction(1, 10), delta=Fraction(1, 10**9)) is None
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(1, Fraction(1, 10)), (40, Fraction(3)), (1, Fraction(20))])
+def test_the_search_for_coins_computes_few_exact_deltas(sensitivity: int, epsilon: Fraction) -> None:
+    """One takes most of a second for the largest number of coins, and estimates are free."""
+    binomial_delta.cache_clear()
+    found = coins_for(sensitivity=sensitivity, epsilon=epsilon, delta=Fraction(1, 10**9))
+    assert binomial_delta.cache_info().misses <= 3
+    assert found is not None
+    assert binomial_delta(coins=found, sensitivity=sensitivity, epsilon=epsilon) <= Fraction(1, 10**9)
+    less = found - max(4, found // 400) // 2 * 2
+    assert binomial_delta(coins=less, sensitivity=sensitivity, epsilon=epsilon) > Fraction(1, 10**9)

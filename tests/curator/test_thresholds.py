@@ -1,6 +1,7 @@
 """Sessions of above threshold, as an analyst meets them: charged once, halting, and through crashes and races."""
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
@@ -51,6 +52,15 @@ def test_a_session_halts_and_gives_nothing_afterwards(alarm: Session) -> None:
     assert last.receipt["session"] == 2
 
 
+def test_scores_that_move_one_way_are_refused_where_a_unit_is_replaced(session: Session) -> None:
+    opened = session.above_threshold("visits", "once", 500, epsilon=2)
+    chosen = session.choose(["North", "South"], "SELECT COUNT(*) FROM visits WHERE region = $1", epsilon=1)
+    for document in (opened.document(), chosen.document()):
+        assert check_receipt(document).sound
+        document["receipt"]["relation"] = "replace"
+        assert "one way" in check_receipt(document).problems[0]
+
+
 def test_questions_run_out_as_well(session: Session) -> None:
     session.above_threshold("visits", "few", 500, questions=2, epsilon=4)
     for number in (1, 2):
@@ -94,6 +104,39 @@ def test_a_lost_or_exchanged_secret_ends_the_session(alarm: Session, clinic: Pat
     refused("HB674", alarm, "visits", "alarm", ALL)
     path.write_bytes(kept)
     assert alarm.compare("visits", "alarm", ALL).rows == [(True, 2, 1)]
+
+
+def test_another_noise_from_the_same_seed_ends_the_session(alarm: Session) -> None:
+    """A later version of the program may sample otherwise; a second noise of the threshold is not paid for."""
+    assert alarm.compare("visits", "alarm", NONE).rows[0][0] is False
+    with patch("hubbub.curator.thresholds.threshold_noise", lambda *_: 7):
+        refused("HB674", alarm, "visits", "alarm", ALL)
+    assert alarm.compare("visits", "alarm", ALL).rows == [(True, 2, 1)]
+
+
+def test_a_session_from_before_a_forfeit_is_not_continued(clinic: Path, opened: Opener) -> None:
+    """An older copy of the ledger has lost hits; the owner may write off less than everything."""
+    with opened() as session:
+        session.above_threshold("visits", "alarm", 500, hits=2, questions=5, epsilon=4)
+        assert session.compare("visits", "alarm", NONE).rows == [(False, 1, 2)]
+    folder, kept = clinic / "hubbub-ledger", clinic / "kept"
+    shutil.copytree(folder, kept)
+    with opened() as session:
+        assert session.compare("visits", "alarm", ALL).rows == [(True, 2, 1)]
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    forfeit = ["admin", "forfeit", "--by", "owner", "--reason", "old copy", "--epsilon", "0.1", "--yes"]
+    assert main([*forfeit, "-c", str(clinic / "hubbub.yaml")]) == 0
+    session = opened()
+    assert session.compare("visits", "alarm", NONE).rows == [(False, 1, 2)]
+    refused("HB674", session, "visits", "alarm", ALL)
+
+
+def test_a_changed_public_table_is_another_question(alarm: Session, clinic: Path, opened: Opener) -> None:
+    sql = "SELECT COUNT(*) FROM visits JOIN regions ON visits.region = regions.region WHERE population <> '1'"
+    assert alarm.compare("visits", "alarm", sql).rows == [(True, 1, 1)]
+    (clinic / "regions.csv").write_text("region,population\nNorth,1\nSouth,1\nEast,1\n")
+    again = opened().compare("visits", "alarm", sql)
+    assert again.rows == [(False, 2, 1)]
 
 
 def test_the_secret_is_erased_when_the_session_halts(session: Session, clinic: Path) -> None:

@@ -14,7 +14,7 @@ from hubbub.mechanisms.binomial import Binomial
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
 
 _LEVEL = Fraction(95, 100)
-_SHARE = Fraction(1, 1000)  #: of the δ of the caps; a failure of probability δ adds up over queries
+SHARE = Fraction(1, 1000)  #: of the δ of the caps; a failure of probability δ adds up over queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ def binomial_count(setting: Setting, *, table: str, query: str) -> BinomialCount
         raise QueryError(
             "HB670", f"The query reads other private tables than {table}.", "Name the table that it reads."
         )
-    allowed = max(setting.delta * _SHARE, min(setting.delta, DELTA_MIN))
+    allowed = max(setting.delta * SHARE, min(setting.delta, DELTA_MIN))
     if not allowed:
         raise QueryError("HB553", "Binomial noise needs a δ.", "Set a δ on the budget, or use SELECT.")
     try:

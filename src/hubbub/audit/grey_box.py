@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from hubbub.core import events
 from hubbub.core.events import Event
+from hubbub.mechanisms.binomial import Binomial
+from hubbub.mechanisms.euclidean import EuclideanNoise
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.joint_exponential import JointExponential
@@ -28,11 +31,15 @@ from hubbub.mechanisms.smooth import SmoothNoise
 from hubbub.noise.source import Words, system
 
 LocalMechanism = SmoothNoise | ProposeTestRelease
-WatchedMechanism = Laplace | Gaussian | Exponential | NoisyMax | PermuteAndFlip | JointExponential | LocalMechanism
+AddedMechanism = Laplace | Gaussian | Binomial | EuclideanNoise
+ChosenMechanism = Exponential | NoisyMax | PermuteAndFlip | JointExponential
+WatchedMechanism = AddedMechanism | ChosenMechanism | LocalMechanism
 #: The mechanisms that analyses draw from.
 WATCHED: tuple[type[Any], ...] = (
     Laplace,
     Gaussian,
+    Binomial,
+    EuclideanNoise,
     Exponential,
     NoisyMax,
     PermuteAndFlip,
@@ -162,10 +169,21 @@ def charged_cost(event: Event) -> PairCost:
             return PairCost(doubled=sensitivity_squared / variance, gaussian=True)
         case events.SelectionEvent(_, sensitivity, monotone, rate):
             return _pure(rate * sensitivity * (1 if monotone else 2))
+    return _charged_alone(event)
+
+
+def _charged_alone(event: Event) -> PairCost:
+    """Give the loss of an event that belongs to one kind of analysis only."""
+    match event:
         case events.SmoothEvent(power, slide, dilation):
             return _pure(max((power + 1) * slide + dilation, power * dilation))
         case events.BinomialEvent(_, _, epsilon):
             return _pure(epsilon)
+        case events.MetricEvent(sensitivity, rate, constant):
+            return _pure(rate * sensitivity * (1 if constant else 2))
+        case events.SparseVectorEvent(sensitivity, monotone, threshold_scale, query_scale, hits):
+            above = hits * sensitivity * (1 if monotone else 2)
+            return _pure(sensitivity / threshold_scale + above / query_scale)
         case events.ProposalEvent(test, answer, _):
             return _pure(test.sensitivity / test.scale + answer.sensitivity / answer.scale)
     return PairCost()
@@ -189,6 +207,14 @@ def _compare(mechanism: WatchedMechanism, one: Any, two: Any, units: int, cost: 
         case Gaussian():
             distance, limit = sum(change * change for change in changes), units**2 * mechanism.sensitivity_squared
             loss = PairCost(doubled=distance / mechanism.variance, gaussian=True)
+        case Binomial():
+            distance, limit = sum(map(abs, changes)), units * mechanism.sensitivity
+            # at least the loss of whole steps of its sensitivity; δ is not compared
+            loss = _pure(mechanism.epsilon * -(-distance // mechanism.sensitivity))
+        case EuclideanNoise():
+            squares = sum(change * change for change in changes)
+            distance, limit = (isqrt(squares - 1) + 1 if squares else 0), units * mechanism.sensitivity
+            loss = _pure(mechanism.rate * distance)
         case _:
             distance, limit = max(map(abs, changes), default=0), units * mechanism.sensitivity
             if mechanism.monotone and units == 1 and changes and min(changes) < 0 < max(changes):

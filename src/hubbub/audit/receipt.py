@@ -139,6 +139,8 @@ def _check_analysis(paper: dict[str, Any], result: ReceiptCheck) -> None:
         result.lines.append(f"an answer of the session of charge {paper['session']}, which paid for it")
     losses = []
     for event, count in paper["event"]["parts"]:
+        if event.get("monotone") is True and paper["relation"] == "replace":
+            raise _ReceiptError("The receipt states that all scores move one way, and a replaced unit moves both ways.")
         loss = _stated_loss(_facts(event))
         result.lines.append(f"{count} × {event['mechanism']}: {_show(loss)} each")
         losses.append(loss.times(_positive(count)))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.analyses.base import PreparedAnalysis, Setting
+from hubbub.analyses.binomial_count import SHARE
 from hubbub.analyses.registry import USER_FUNCTIONS, prepare
 from hubbub.core import call as calls
 from hubbub.core.schema import Table, Value
@@ -35,10 +36,12 @@ def question_of(paper: Mapping[str, Any]) -> Question:
     bounds = paper["bounds"] if "analysis" in paper else None
     if bounds is not None:  # the bounds of an analysis are only in its receipt
         options = {"groups": bounds["groups"], "rows": bounds["rows"]}
+    # binomial noise charges a share of the δ that it may use
+    share = SHARE if paper.get("analysis") == "binomial_count" else 1
     return Question(
         text,
         epsilon=Fraction(paper["charge"]["epsilon"]),
-        delta=Fraction(paper["charge"]["delta"]),
+        delta=Fraction(paper["charge"]["delta"]) / share,
         parameters=parameters,
         weights=weights,
         **options,

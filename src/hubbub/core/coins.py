@@ -2,15 +2,16 @@
 
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, exp, log, sqrt
+from math import comb, exp, inf, lgamma, log, sqrt
 
-from hubbub.core import reals
+from hubbub.core import deadline, reals
 from hubbub.core.interval import ZERO, Interval
 from hubbub.core.numbers import MAX_PLACES
 from hubbub.core.reals import ceil_to
 
 #: More coins are not tossed for one answer.
 MAX_COINS = 1 << 18
+_BITS = 256
 
 
 @lru_cache(maxsize=256)
@@ -44,15 +45,47 @@ def coins_for(*, sensitivity: int, epsilon: Fraction, delta: Fraction) -> int | 
     if likely > 4 * MAX_COINS:
         return None
     low, high = 0, min(MAX_COINS, 2 * max(2, round(likely) // 2))
-    while binomial_delta(coins=high, sensitivity=sensitivity, epsilon=epsilon) > delta:
+    goal, growth = float(delta), float(epsilon)
+    while _rough_delta(high, sensitivity, growth) > goal:
         if high == MAX_COINS:
             return None
         low, high = high, min(MAX_COINS, 2 * high)
     while high - low > max(2, high // 1000):
+        deadline.check()
         middle = (low + high) // 4 * 2
-        enough = binomial_delta(coins=middle, sensitivity=sensitivity, epsilon=epsilon) <= delta
-        low, high = (low, middle) if enough else (middle, high)
+        low, high = (low, middle) if _rough_delta(middle, sensitivity, growth) <= goal else (middle, high)
+    while binomial_delta(coins=high, sensitivity=sensitivity, epsilon=epsilon) > delta:
+        deadline.check()
+        if high == MAX_COINS:
+            return None
+        high = min(MAX_COINS, high + 2 * max(1, high // 2000))
     return high
+
+
+def _rough_delta(coins: int, sensitivity: int, epsilon: float) -> float:
+    """Compute the δ in doubles, to search with."""
+    if sensitivity > coins:
+        return 1.0
+
+    def mass(heads: int) -> float:
+        return lgamma(coins + 1) - lgamma(heads + 1) - lgamma(coins - heads + 1) - coins * log(2)
+
+    def surplus(heads: int) -> float:
+        """Give the logarithm of Pr[heads]/(e^ε·Pr[heads − D]), which falls with the heads."""
+        return inf if heads < sensitivity else mass(heads) - mass(heads - sensitivity) - epsilon
+
+    low, high = sensitivity - 1, coins + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if surplus(middle) > 0 else (low, middle)
+    total, heads = 0.0, low
+    while heads >= 0:
+        term = exp(mass(heads)) * (1 - exp(-surplus(heads)))
+        total += term
+        if 2 * heads < coins and term < total * 1e-9 and heads < low - sensitivity:
+            break
+        heads -= 1
+    return total
 
 
 def _ratio(coins: int, heads: int, sensitivity: int) -> Fraction:
@@ -72,7 +105,7 @@ def _at_most(coins: int, heads: int) -> Interval:
         return ZERO
     if 2 * heads >= coins:
         return 1 - _at_most(coins, coins - heads - 1)
-    term = Interval.of(Fraction(comb(coins, heads), 1 << coins))
+    term = _mass(coins, heads)
     result, least = term, exp(-160.0)
     first = float(term.high)
     while heads > 0 and float(term.high) > first * least:
@@ -83,6 +116,14 @@ def _at_most(coins: int, heads: int) -> Interval:
         falls = Fraction(heads, coins - heads + 1)
         result += Interval(ZERO.low, (term * (falls / (1 - falls))).high)
     return result
+
+
+def _mass(coins: int, heads: int) -> Interval:
+    """Enclose Pr[Z = heads] by the first bits of the binomial coefficient: a fraction in lowest terms takes seconds."""
+    ways = comb(coins, heads)
+    cut = max(0, ways.bit_length() - _BITS)
+    top, scale = ways >> cut, 1 << (coins - cut)
+    return Interval.of((Fraction(top, scale), Fraction(top + (cut > 0), scale)))
 
 
 def deviation(coins: int) -> float:

@@ -9,14 +9,15 @@ Each answer is an entry of the ledger, so a restored state gives no answer twice
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
-from hubbub.accounting.chain import Entry, facts_text
+from hubbub.accounting.chain import Entry, canonical, facts_text
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.store import EntryFilter
 from hubbub.analyses.threshold import Comparison, OpenSession, ThresholdTerms, threshold_noise
@@ -27,11 +28,14 @@ from hubbub.core import call as calls
 from hubbub.core import chunked_json
 from hubbub.core.events import Composed, SparseVectorEvent, from_facts
 from hubbub.curator.question import Question
+from hubbub.curator.replay import declared_hash
 from hubbub.errors import ParameterError, QueryError, SpentError
 from hubbub.noise.source import SEED, SeededSource
 from hubbub.private_files import create_folder, open_private, private_file
 
 _EMPTY = facts_text(Composed(()))
+#: The end of the text of a comparison.
+COMPARED = re.compile(r" -- session (?P<session>\d+), data [0-9a-f]{16}, state (?P<state>[0-9a-f]{32})$")
 
 
 def is_comparison(question: Question) -> bool:
@@ -167,46 +171,52 @@ def compare(
     noise of the threshold; and one question on one version of the data has one answer.
     Proof    Answers are counted in the ledger, under a lock that is held from the count to the recorded answer. Where
              no lock is shared, two comparisons of one number have one key, which the ledger charges once, to the
-             request that came first. The noise of the threshold is a function of a seed whose hash is part of every
-             request; a process with another seed, or none, is refused. The seed is created only before the first
-             comparison. A comparison without an answer is repeated with its own draws (A charge draws once) while it
-             is the last one, and is never answered afterwards.
-    Assumes  nobody but this user reads the folder; the ledger is not rolled back (its anchor tells).
+             request that came first. The noise of the threshold is a function of a seed; the hash of both is part of
+             every request, and a process with another seed, none, or another noise from it is refused. The seed is
+             created only before the first comparison. A comparison without an answer is repeated with its own draws (A
+             charge draws once) while it is the last one, and is never answered afterwards. Answers that an older copy
+             of the ledger may have lost are not counted, so no session from before a forfeit is continued.
+    Assumes  nobody but this user reads the folder; copies of it are not used on two machines at once; the ledger is not
+             rolled back but by a recorded forfeit (its anchor tells).
     Tested   tests/curator/test_thresholds.py::test_a_session_halts_and_gives_nothing_afterwards
              tests/curator/test_thresholds.py::test_a_lost_or_exchanged_secret_ends_the_session
              tests/curator/test_thresholds.py::test_a_crash_repeats_the_draws_of_the_comparison
              tests/curator/test_thresholds.py::test_comparisons_at_once_record_no_more_hits_than_were_charged
+             tests/curator/test_thresholds.py::test_a_session_from_before_a_forfeit_is_not_continued
+             tests/curator/test_thresholds.py::test_another_noise_from_the_same_seed_ends_the_session
     """
     dataset = planned.private[0].name
     with _locked(secrets, find(ledger, analyst, question).entry) as path:
         session = find(ledger, analyst, question)
         planned.covers(session.terms)
+        asked = f"{question.text()} -- session {session.entry.sequence}, data {_data(planned, versions)}"
         for answer in reversed(session.answers):
-            same = _question(answer.entry.query) == question.text() and answer.entry.version == versions[dataset]
+            same = _asked(answer.entry.query) == asked and answer.entry.version == versions[dataset]
             if same and answer.above is not None:
                 return recorded(answer.entry)
             if same and answer is session.answers[-1] and answer.entry.facts == _EMPTY:
+                _refuse_forfeited(ledger, session)
                 with suppress(SpentError):  # its seed is lost: the number is used up
-                    return _ask(session, answer.number, path, planned, question, ask)
+                    return _ask(session, answer.number, path, planned, asked, ask)
         session = find(ledger, analyst, question)
         if session.halted:
             erase(path)
-            mechanism, asked = session.terms.mechanism, session.next_number - 1
+            mechanism, used = session.terms.mechanism, session.next_number - 1
             raise QueryError(
                 "HB673",
-                f"Session {session.terms.name} has halted: it has used {asked} of {mechanism.queries} questions and "
+                f"Session {session.terms.name} has halted: it has used {used} of {mechanism.queries} questions and "
                 f"{session.hits} of {mechanism.hits} answers that are above.",
                 "Its answers can be read again for free. Open another session, at its full privacy cost.",
             )
-        return _ask(session, session.next_number, path, planned, question, ask)
+        _refuse_forfeited(ledger, session)
+        return _ask(session, session.next_number, path, planned, asked, ask)
 
 
-def _ask(session: Session, number: int, path: Path, planned: Comparison, question: Question, ask: Ask) -> Release:
-    """Charge nothing, under the number of the comparison and the hash of the seed, and answer."""
-    seed = _seed(path, session)
-    bar = threshold_noise(session.terms.mechanism, SeededSource(seed))
+def _ask(session: Session, number: int, path: Path, planned: Comparison, asked: str, ask: Ask) -> Release:
+    """Charge nothing, under the number of the comparison and the hash of the secret state, and answer."""
+    bar, state = _state(path, session)
     opened = OpenSession(session.entry.sequence, session.terms, number, session.hits, bar)
-    text = f"{question.text()} -- session {session.entry.sequence}, state {_commitment(seed)}"
+    text = f"{asked}, state {state}"
     release = ask(replace(planned, session=opened), text, f"comparison {session.terms.name} {number}")
     if release.model["above"] and release.model["hits_left"] == 0:
         erase(path)  # nothing will be compared with it any more
@@ -231,13 +241,32 @@ def estimate(planned: Comparison) -> Estimate:
     )
 
 
-def _question(text: str) -> str:
-    """Give the question of a stored text, without session and state."""
-    return text.rpartition(" -- session ")[0]
+def _asked(text: str) -> str:
+    """Give the question of a stored text with its session and data, without the secret state."""
+    return text.rpartition(", state ")[0]
 
 
-def _commitment(seed: bytes) -> str:
-    return sha256(b"hubbub threshold\0" + seed).hexdigest()[:32]
+def _data(planned: Comparison, versions: Mapping[str, str]) -> str:
+    """Hash what an answer depends on besides the question: declarations, and versions also of public tables."""
+    declared = declared_hash(table.shown() for table in planned.tables)
+    return sha256(canonical([declared, dict(versions)]).encode()).hexdigest()[:16]
+
+
+def _commitment(seed: bytes, bar: int) -> str:
+    """Hash the secret state: another version of this program that makes another noise of the seed is refused."""
+    return sha256(b"hubbub threshold\0" + seed + str(bar).encode()).hexdigest()[:32]
+
+
+def _refuse_forfeited(ledger: Ledger, session: Session) -> None:
+    """Refuse a session whose answers an older copy of the ledger may have lost."""
+    with ledger.snapshot() as snapshot:
+        notes = snapshot.entries(EntryFilter(kind="forfeit"), after=session.entry.sequence)
+        if any(json.loads(entry.facts)["charged"] for entry in notes):
+            raise QueryError(
+                "HB674",
+                f"Session {session.terms.name} is older than a forfeit: the ledger may have lost some of its answers.",
+                "Open another session, at its full privacy cost.",
+            )
 
 
 @contextmanager
@@ -250,8 +279,8 @@ def _locked(secrets: Path, opened: Entry) -> Iterator[Path]:
         yield path
 
 
-def _seed(path: Path, session: Session) -> bytes:
-    """Read the secret of a session, or create it before its first comparison."""
+def _state(path: Path, session: Session) -> tuple[int, str]:
+    """Give the noise of the threshold and the hash of the secret state, created before the first comparison."""
     used = [answer.entry.query for answer in session.answers if answer.entry.facts == _EMPTY]
     if not used and not path.exists():
         file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -260,13 +289,16 @@ def _seed(path: Path, session: Session) -> bytes:
             opened.flush()
             os.fsync(opened.fileno())
     seed = path.read_bytes() if path.exists() else b""
-    if len(seed) != SEED or any(text.rpartition(", state ")[2] != _commitment(seed) for text in used):
-        raise QueryError(
-            "HB674",
-            f"The secret state of session {session.terms.name} is lost or belongs to another process.",
-            "Ask where the session was opened, or open another session, at its full privacy cost.",
-        )
-    return seed
+    if len(seed) == SEED:
+        bar = threshold_noise(session.terms.mechanism, SeededSource(seed))
+        state = _commitment(seed, bar)
+        if all(text.rpartition(", state ")[2] == state for text in used):
+            return bar, state
+    raise QueryError(
+        "HB674",
+        f"The secret state of session {session.terms.name} is lost or belongs to another process.",
+        "Ask where the session was opened, or open another session, at its full privacy cost.",
+    )
 
 
 def erase(path: Path) -> None:

@@ -204,6 +204,28 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(world: World, relat
     assert held >= 60
 
 
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_intervals_contain_the_rounding_of_many_equal_rows(world: World, relation: Relation) -> None:
+    """Equal rows are all rounded one way, by up to half a step; over many rows that is more than the noise."""
+    rows = 20_000
+    for at in (37.0, 12.3456, 81.2):
+        values = {"a": np.full(rows, at), "b": np.full(rows, 81.2)}
+        world.put("points", values, bounds={"a": (0, 100), "b": (0, 100)}, relation=relation)
+        for options in ({}, {"norm": "l2", "noise": "euclidean"}):
+            prepared = mean_vector(world.setting(1000), table="points", columns=NAMES, **options)  # type: ignore[arg-type]
+            mean = world.run(prepared, "mean_vector")[0].outputs[1]
+            assert all(low <= x <= high for low, x, high in zip(mean.low, (at, 81.2), mean.high, strict=True))  # type: ignore[arg-type, operator]
+        entries = world.run(covariance(world.setting(1000), table="points", columns=NAMES), "covariance")[0]
+        for each in entries.outputs[1:]:
+            assert max(each.low) <= 0 <= min(each.high)  # type: ignore[arg-type, operator, type-var]
+
+
+def test_default_gamma_clips_nothing_however_narrow_the_bounds(world: World) -> None:
+    for width in (1e-10, 2.8e-9, 0.3):
+        world.put("points", {"a": np.linspace(0, width, 9)}, bounds={"a": (0, width)}, relation=REPLACE)
+        assert mean_vector(world.setting(1), table="points", columns=["a"]).gamma >= Fraction(width) / 2
+
+
 @pytest.mark.row(97)
 def test_euclidean_noise_is_smaller_than_laplace_noise_for_several_columns() -> None:
     """k/rate on average in the norm, for the L2 sensitivity; Laplace noise is for √k times that."""

@@ -8,6 +8,7 @@ measured with noise of its own. `moments` locates the rows first, and is more ac
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -41,6 +42,9 @@ VectorNoise = AdditiveNoise | EuclideanNoise
 Integers = NDArray[np.int64]
 
 _LEVEL = Fraction(95, 100)
+#: How far the mean of rows is from that of their integers at most, in steps: all rows may be rounded one way. For a
+#: covariance it is four times that at most: products once, the product of two means twice, and where n·C is rounded.
+_ROUNDED = 0.501
 _COUNTED = 0.1  #: share of the budget for the number of rows, where it is not public
 
 
@@ -149,6 +153,7 @@ class MeanAnalysis(VectorAnalysis):
         scale = float(self.gamma) / STEPS
         half = float(self.noises[-1].error(level))
         low, high = _quotients(sums - half, sums + half, count - slack, count + slack)
+        low, high = low - _ROUNDED, high + _ROUNDED
         middle = self.box.middle
         mean, low, high = middle + sums / count * scale, middle + low * scale, middle + high * scale
         run.progress(1.0, "done")
@@ -188,7 +193,7 @@ class CovarianceAnalysis(VectorAnalysis):
         exact = [p - sums[i] * sums[j] // (n * STEPS) for p, (i, j) in zip(upper, pairs, strict=True)]
         noise = self.noises[-1]
         noisy = np.asarray(noise.sample(np.array(exact, dtype=np.int64), run.source), dtype=np.float64)
-        half = float(noise.error(_LEVEL))
+        half = float(noise.error(_LEVEL)) + 4 * _ROUNDED * n
         return noisy / STEPS / n, (noisy - half) / STEPS / n, (noisy + half) / STEPS / n
 
     def _noisy(self, found: Integers, run: Run) -> tuple[Floats, Floats, Floats]:
@@ -200,14 +205,15 @@ class CovarianceAnalysis(VectorAnalysis):
             for noise, part in zip(self.noises[1:], (found[1 : size + 1], found[size + 1 :]), strict=True)
         )
         wide, deep = (float(noise.error(level)) / STEPS for noise in self.noises[1:])
+        rounded = _ROUNDED / STEPS
         rows, columns = np.triu_indices(size)
         means = sums / count
         low, high = _quotients(sums - wide, sums + wide, count - slack, count + slack)
-        low, high = np.clip(low, -1, 1), np.clip(high, -1, 1)
+        low, high = np.clip(low - rounded, -1, 1), np.clip(high + rounded, -1, 1)
         corners = [a[rows] * b[columns] for a in (low, high) for b in (low, high)]
         least, most = _quotients(upper - deep, upper + deep, count - slack, count + slack)
         values = upper / count - means[rows] * means[columns]
-        return values, least - np.max(corners, axis=0), most - np.min(corners, axis=0)
+        return values, least - rounded - np.max(corners, axis=0), most + rounded - np.min(corners, axis=0)
 
 
 def mean_vector(
@@ -231,8 +237,9 @@ def mean_vector(
              the units of the columns, hence the mean by 2γ/n (Sensitivity of a mean vector).
     Assumes  with a public n, a NULL counts as the middle of its bounds; elsewhere rows with NULL are left out.
     Charges  the noise on the sum, and on n where it is not public.
-    Error    stated intervals hold for the clipped rows; what γ clips is not in them.
+    Error    stated intervals hold for the clipped rows, and contain the rounding of rows; what γ clips is not in them.
     Tested   tests/analyses/programs/test_mean_vector.py::test_answers_are_those_of_numpy_where_noise_is_negligible
+             tests/analyses/programs/test_mean_vector.py::test_intervals_contain_the_rounding_of_many_equal_rows
     """
     inputs, shape, most = _vectors(setting, table, columns, gamma, norm)
     size = len(shape.names)
@@ -287,8 +294,9 @@ def covariance(
     Proof    Covariance in steps; and for the other case the norms of sums and products of vectors of norm 1.
     Assumes  with a public n, a NULL counts as the middle of its bounds; elsewhere rows with NULL are left out.
     Charges  one noise with a public n; three elsewhere.
-    Error    stated intervals hold for the clipped rows; what γ clips is not in them.
+    Error    stated intervals hold for the clipped rows, and contain the rounding of rows; what γ clips is not in them.
     Tested   tests/analyses/programs/test_mean_vector.py::test_answers_are_those_of_numpy_where_noise_is_negligible
+             tests/analyses/programs/test_mean_vector.py::test_intervals_contain_the_rounding_of_many_equal_rows
     """
     inputs, shape, most = _vectors(setting, table, columns, gamma, "l1")
     size = len(shape.names)
@@ -340,7 +348,7 @@ def _vectors(
         inputs = replace(inputs, columns=columns, rows=Project(scan, outputs))
     largest = sum(shape.half, Fraction(0)) if norm == "l1" else sqrt(sum((h * h for h in shape.half), Fraction(0)))[1]
     most = largest if gamma is None else numbers.in_range(gamma, "gamma", Fraction(1, 10**9), Fraction(10**15))
-    return inputs, shape, Fraction(round(most * 10**9), 10**9)
+    return inputs, shape, Fraction(ceil(most * 10**9), 10**9)  # not less, which would clip
 
 
 def _lines(inputs: ProgramInput, gamma: Fraction, norm: Norm) -> list[str]:
