@@ -54,7 +54,7 @@ def binomial_count(setting: Setting, *, table: str, query: str) -> BinomialCount
         )
     allowed = max(setting.delta * SHARE, min(setting.delta, DELTA_MIN))
     if not allowed:
-        raise QueryError("HB553", "Binomial noise needs a δ.", "Set a δ on the budget, or use SELECT.")
+        raise ParameterError("HB553", "Binomial noise needs a δ.", "Set a δ on the budget, or use SELECT.")
     try:
         # half of δ: privacy filters reserve the other half
         mechanism = Binomial.from_epsilon(sensitivity=score.sensitivity, epsilon=setting.epsilon, delta=allowed / 2)

@@ -36,18 +36,24 @@ _CLASSES: Mapping[str, type[HubbubError]] = {
 }
 
 #: Codes of query options that are rejected during planning; they lie in the range of query errors.
-_OPTIONS = frozenset({"HB553", "HB556", "HB558", "HB566", "HB567"})
+_OPTIONS = frozenset(
+    {"HB553", "HB556", "HB558", "HB566", "HB567", "HB584", "HB677", "HB691", "HB692", "HB693", "HB694"}
+)
+#: Codes of crowd studies, which lie in the range of analyses.
+_CROWD = frozenset({"HB684", "HB685", "HB686"})
 #: Older codes of streams, which lie in the range of query errors.
 _STREAMS = frozenset({"HB531", "HB532", "HB533", "HB534"})
 
 
-#: Classes by the first two digits: crowds, audits, attacks and streams in the 600s, spent charges in the 900s.
+#: Classes by the first two digits: crowds, audits, attacks, streams and analyses in the 600s, spent charges in 900s.
 _TENS: Mapping[str, type[HubbubError]] = {
     "HB62": CrowdError,
     "HB63": AuditError,
     "HB64": AttackError,
     "HB65": AttackError,
     "HB66": StreamError,
+    "HB67": QueryError,
+    "HB68": QueryError,
     "HB90": SpentError,
 }
 
@@ -56,6 +62,8 @@ def error_class(code: str) -> type[HubbubError]:
     """Return the error class of a code."""
     if code in _STREAMS:
         return StreamError
+    if code in _CROWD:
+        return CrowdError
     return ParameterError if code in _OPTIONS else _TENS.get(code[:4]) or _CLASSES.get(code[:3], HubbubError)
 
 

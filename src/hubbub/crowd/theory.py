@@ -40,7 +40,7 @@ def center_chance(*, n: int, d: int, c: float, t: int) -> float:
     Tested   tests/crowd/test_theory.py::test_the_chance_of_a_first_center_is_what_is_seen
 
     >>> [round(center_chance(n=1000, d=d, c=3, t=10), 3) for d in (2, 5)]
-    [0.654, 0.036]
+    [0.654, 0.037]
     """
     if c <= 1:
         return 1.0

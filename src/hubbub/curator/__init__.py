@@ -48,7 +48,7 @@ from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine, UnreachableError
 from hubbub.engines.multi_engine import engine_for
 from hubbub.engines.registry import engine_named
-from hubbub.errors import HubbubError, LedgerError, ParameterError, RunError, SpentError
+from hubbub.errors import HubbubError, LedgerError, QueryError, RunError, SpentError
 from hubbub.sql import partition_selection
 from hubbub.sql import release_size as size
 from hubbub.sql.bind import bind
@@ -206,7 +206,7 @@ class Curator:
     def _plan_comparison(self, analyst: str, question: Question, *, salt: str, key: str | None = None) -> Comparison:
         """Plan a question of a session with the terms of the session."""
         if key is not None:
-            raise ParameterError("HB672", "A comparison takes no key.", "Leave it out: an answer can be read again.")
+            raise QueryError("HB672", "A comparison takes no key.", "Leave it out: an answer can be read again.")
         self.datasets(analyst)
         planned = self._plan(analyst, thresholds.for_session(self.ledger, analyst, question), salt=salt)
         if not isinstance(planned, Comparison):

@@ -82,7 +82,7 @@ def size_for(accuracy: Fraction, questions: int) -> int:
     Tested   tests/analyses/synthetic/test_concept_class.py::test_some_small_database_is_accurate_for_every_dataset
 
     >>> size_for(Fraction(1, 5), 4)
-    27
+    26
     """
     gamma = numbers.in_range(accuracy, "accuracy", Fraction(1, 1000), Fraction(1, 2))
     return int(reals.log(Fraction(2 * questions))[1] / (2 * gamma * gamma)) + 1
