@@ -171,3 +171,16 @@ def test_intervals_cover_what_weights_round_away(setting: Setting, seeded: Any, 
         edges = path, path + 1, [each] * len(path)
         assert holds(tree, seeded(1), len(path) * each + missing, *edges), (missing, each)
         assert holds(linkage, seeded(1), 1.0 if missing else each, *edges), (missing, each)
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [("smooth", "0.01"), ("propose", "0.1")])
+def test_too_much_work_is_refused_before_the_charge(setting: Setting, sensitivity: Any, epsilon: str) -> None:
+    """A unit of 10,000 rows, the maximum where bounds are found: what is looked at does not depend on the data."""
+    columns = (Column("who", Kind.INTEGER), Column("age", Kind.INTEGER, Bounds(Fraction(0), Fraction(99))))
+    table = Table("t", columns, PrivacyUnit("who", 1, 10_000), Relation.ADD_REMOVE)
+    at = replace(setting, epsilon=Fraction(epsilon), delta=Fraction("1e-9"), tables={"t": table})
+    how: Any = {"table": "t", "column": "age", "sensitivity": sensitivity}
+    how |= {"bound": Fraction(5)} if sensitivity == "propose" else {}
+    with pytest.raises(QueryError, match="too much work"):
+        median(at, **how)
+    median(replace(at, rows=10), **how)

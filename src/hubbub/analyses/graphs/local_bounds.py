@@ -186,6 +186,7 @@ def _statistic(
         protection=edges.protection,
         why=f"{edges.nodes} nodes are declared and public; {why}",
         rounding=weights * _rounding(edges),
+        changes=changes_per_unit(edges),
     )
 
 

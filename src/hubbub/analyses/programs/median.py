@@ -71,6 +71,7 @@ def median(
         protection=Protection((source,), source.relation, None if by_row else ContributionBounds(1, rows)),
         why=f"protected: {whose}; at worst it moves the value across its whole range, {high - low:,} steps of"
         f" {numbers.brief(grid)}, but only as far as the next values where others lie close",
+        changes=rows,
         rounding=Fraction(0) if grid == 1 and values.kind is Kind.INTEGER else Fraction(1, 2),
     )
     return local_statistic(setting, statistic, sensitivity, bound)
