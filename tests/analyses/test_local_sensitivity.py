@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analyses.base import EngineRun, Setting
+from hubbub.analyses.base import EngineRun, PreparedAnalysis, Setting
 from hubbub.analyses.programs.median import median
 from hubbub.audit.receipt import check_receipt
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
@@ -130,3 +130,57 @@ def test_a_replaced_unit_changes_twice_as_many_pairs(setting: Setting) -> None:
     edges = edge_table(setting, table="wide", ends=["a", "b"])
     assert changes_per_unit(edges) == 1
     assert changes_per_unit(replace(edges, table=replace(edges.table, relation=Relation.REPLACE))) == 2
+
+
+def holds(prepared: PreparedAnalysis, source: Any, truth: float, *columns: Any) -> bool:
+    """Run it on these columns, and tell whether the interval contains the truth."""
+    read = {f"v{i}": np.array(column, dtype=np.float64) for i, column in enumerate(columns)}
+    (output,) = prepared.run(EngineRun(lambda _: Secret(read), source, lambda *_: None)).outputs
+    assert output.low is not None
+    assert output.high is not None
+    low, high = output.low[0], output.high[0]
+    assert low is not None
+    assert high is not None
+    return low - 1e-9 <= truth <= high + 1e-9
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [("1", "10", "3"), ("0.5", "10", "1"), ("0", "1", "0.4")])
+def test_intervals_cover_what_steps_round_away(setting: Setting, seeded: Any, low: str, high: str, step: str) -> None:
+    """With hardly any noise, the interval still contains the true number, also at the ends of the bounds."""
+    column = Column("x", Kind.REAL, Bounds(Fraction(low), Fraction(high)))
+    table = Table("t", (column,), PrivacyUnit(None), Relation.ADD_REMOVE)
+    at = replace(setting, epsilon=Fraction(2_000), tables={"t": table})
+    prepared = median(at, table="t", column="x", step=Fraction(step))
+    for truth in np.linspace(float(low), float(high), 11):
+        assert holds(prepared, seeded(1), truth, [truth] * 9), truth
+
+
+@pytest.mark.parametrize("step", ["0.25", "0.4"])
+def test_intervals_cover_what_weights_round_away(setting: Setting, seeded: Any, step: str) -> None:
+    """A path of five nodes whose weights are all rounded one way; a pair without an edge has the largest weight."""
+    from hubbub.analyses.graphs.answers import single_linkage, spanning_tree
+
+    ends = [Column(name, Kind.INTEGER, Bounds(Fraction(0), Fraction(4))) for name in "ab"]
+    weight = Column("w", Kind.REAL, Bounds(Fraction(0), Fraction(1)))
+    table = Table("t", (*ends, weight), PrivacyUnit(None), Relation.ADD_REMOVE)
+    at = replace(setting, epsilon=Fraction(2_000), tables={"t": table})
+    how: Any = {"table": "t", "ends": ["a", "b"], "weight": "w", "step": Fraction(step), "sensitivity": "smooth"}
+    tree, linkage = spanning_tree(at, **how), single_linkage(at, **how, clusters=2)
+    for missing, each in ((0, 0.12), (0, 0.37), (1, 0.6), (4, 0.0)):
+        path = np.arange(4 - missing)
+        edges = path, path + 1, [each] * len(path)
+        assert holds(tree, seeded(1), len(path) * each + missing, *edges), (missing, each)
+        assert holds(linkage, seeded(1), 1.0 if missing else each, *edges), (missing, each)
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [("smooth", "0.01"), ("propose", "0.1")])
+def test_too_much_work_is_refused_before_the_charge(setting: Setting, sensitivity: Any, epsilon: str) -> None:
+    """A unit of 10,000 rows, the maximum where bounds are found: what is looked at does not depend on the data."""
+    columns = (Column("who", Kind.INTEGER), Column("age", Kind.INTEGER, Bounds(Fraction(0), Fraction(99))))
+    table = Table("t", columns, PrivacyUnit("who", 1, 10_000), Relation.ADD_REMOVE)
+    at = replace(setting, epsilon=Fraction(epsilon), delta=Fraction("1e-9"), tables={"t": table})
+    how: Any = {"table": "t", "column": "age", "sensitivity": sensitivity}
+    how |= {"bound": Fraction(5)} if sensitivity == "propose" else {}
+    with pytest.raises(QueryError, match="too much work"):
+        median(at, **how)
+    median(replace(at, rows=10), **how)

@@ -111,3 +111,17 @@ def test_a_count_that_fails_charges_nothing(session: Session, monkeypatch: pytes
     with pytest.raises(QueryError, match="HB586"):
         session.query("SELECT COUNT(*) FROM people")
     assert session.releases() == ()
+
+
+@pytest.mark.parametrize(
+    "select", ["AVG(age)", "COUNT(*), AVG(age)", "VAR_POP(age)", "SUM(age)", "AVG(age), MEDIAN(pay)", "MEDIAN(age)"]
+)
+@pytest.mark.parametrize("bounds", ["[0, 100]", "auto"])
+def test_receipts_verify_whether_bounds_are_declared_or_found(tmp_path: Path, select: str, bounds: str) -> None:
+    write(tmp_path, 500)
+    (tmp_path / "hubbub.yaml").write_text(YAML.replace("bounds: [0, 100]", f"bounds: {bounds}"))
+    with hubbub.open(tmp_path / "hubbub.yaml") as opened:
+        release = opened.query(f"SELECT {select} FROM people", epsilon=1)
+    checked = check_receipt(release.document())
+    assert checked.sound, checked.problems
+    assert ("rows" in release.receipt) == any(draw["kind"] == "public" for draw in release.receipt["draws"])

@@ -85,6 +85,22 @@ def test_a_withdrawn_page_is_like_one_that_never_was_and_comes_back_at_its_addre
     assert "Once more" in stranger.get(done["path"]).text
 
 
+def test_a_release_that_two_owners_publish_at_once_is_withdrawn_with_all_of_its_pages(
+    shared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second owner does not see the page of the first yet: both get an address, and only the newer one is read."""
+    done, table = published(shared), type(shared.service.publications._state.publications)
+    with monkeypatch.context() as patched:
+        patched.setattr(table, "list", lambda *_, **__: [])
+        body = {"release": done["release"], "title": "At the same time"}
+        other = shared.client("owner").post("/api/v1/publications", json=body).json()
+    assert other["page"] != done["page"]
+    stranger: httpx.Client = shared.client(None)
+    assert [stranger.get(each["path"]).status_code for each in (done, other)] == [404, 200]
+    assert shared.client("owner").delete(f"/api/v1/publications/{other['page']}").status_code == 200
+    assert [stranger.get(each["path"]).status_code for each in (done, other)] == [404, 404]
+
+
 def test_every_action_is_on_record_with_its_author_and_costs_nothing(shared: Any) -> None:
     done = published(shared)
     before = shared.spent()

@@ -33,6 +33,8 @@ _HALF = Fraction(975, 1000)
 NOISE_SHARE = Fraction(3, 5)
 #: The share of δ that one proposal uses.
 DELTA_SHARE = Fraction(1, 1000)
+#: Limit on what is looked at for all distances: their number, squared, times the changes that one unit can make.
+MAX_WORK = 2_000_000_000
 
 Local = Literal["smooth", "propose"]
 
@@ -45,6 +47,7 @@ class LocalStatistic:
     largest    how far one unit can move it at worst, in steps
     compute    gives the exact number, with its bounds at so many distances, from what the engine returned
     rounding   how far the exact number may be from the truth, in steps
+    changes    how many rows or pairs of nodes one unit can change
     """
 
     name: str
@@ -57,6 +60,7 @@ class LocalStatistic:
     protection: Protection
     why: str
     rounding: Fraction = Fraction(0)
+    changes: int = 1
 
     @property
     def global_half_width(self) -> Callable[[Fraction], float]:
@@ -185,6 +189,7 @@ def _smooth(setting: Setting, statistic: LocalStatistic) -> SmoothStatistic:
     mechanism = SmoothNoise.from_epsilon(
         low=statistic.low, high=statistic.high, sensitivity=statistic.largest, epsilon=epsilon * NOISE_SHARE
     )
+    _check_work(statistic, len(mechanism.weights))
     scale = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon * (1 - NOISE_SHARE))
     levels = ScaleLevels(mechanism)
     widths = [
@@ -220,6 +225,7 @@ def _proposed(setting: Setting, statistic: LocalStatistic, steps: int) -> Propos
         raise QueryError(
             "HB678", "At this ε no dataset passes the test.", "Increase ε, or use sensitivity => 'smooth'."
         )
+    _check_work(statistic, 2 * mechanism.margin)
     half, worst = float(mechanism.error(LEVEL) * statistic.step), statistic.global_half_width(setting.epsilon)
     return ProposedStatistic(
         protection=statistic.protection,
@@ -239,6 +245,17 @@ def _proposed(setting: Setting, statistic: LocalStatistic, steps: int) -> Propos
         statistic=statistic,
         mechanism=mechanism,
     )
+
+
+def _check_work(statistic: LocalStatistic, distances: int) -> None:
+    """Reject what would take too long, or too much memory, by the declarations and ε alone."""
+    if distances * distances * statistic.changes > MAX_WORK:
+        raise QueryError(
+            "HB678",
+            f"At this ε, {distances:,} distances are looked at, and one unit can change {statistic.changes:,} rows or"
+            " edges: that is too much work.",
+            "Pass a smaller rows=, or increase ε.",
+        )
 
 
 def _expected(statistic: LocalStatistic, half: float) -> Expected:

@@ -59,7 +59,9 @@ class PreparedQuery(PreparedAnalysis):
         """Give the sizes of the grouping sets and the facts of every draw."""
         return {
             "cells": [each.size if isinstance(each, Cells) else None for each in self.plan.groups],
-            "draws": receipts.draws(self.plan) if self.values is None else receipts.draws_with_values(self.values),
+            "draws": receipts.draws(self.plan)
+            if self.values is None
+            else receipts.draws_with_values(self.values, self.plan),
         }
 
     def group_threshold(self, units: int | None) -> GroupThreshold | None:

@@ -35,6 +35,8 @@ FORMAT = 1
 #: The edition of the sentences in `derivation`; raise it when they are reworded. Receipts without it have the first.
 WORDING = 2
 
+_PUBLIC = {"kind": "public", "what": "rows: their number is public under the replace relation"}
+
 
 def receipt(
     planned: PreparedAnalysis,
@@ -85,7 +87,7 @@ def draws(plan: Plan) -> list[dict[str, Any]]:
     for place, noised in enumerate(plan.measures):
         rule = plan.threshold if place == plan.keys else None
         if noised.event is None:
-            facts.append({"kind": "public", "what": "rows: their number is public under the replace relation"})
+            facts.append(_PUBLIC)
             continue
         adds = plan.adds[place] if plan.levels else (noised.measure.low, noised.measure.high)
         facts.append(_sum(noised, adds) if rule is None else _groups(noised, rule))
@@ -95,9 +97,13 @@ def draws(plan: Plan) -> list[dict[str, Any]]:
     return facts
 
 
-def draws_with_values(values: ValueBounds) -> list[dict[str, Any]]:
-    """Give the facts of a query that finds bounds of columns: its histograms, and all the rest as one pure draw."""
+def draws_with_values(values: ValueBounds, plan: Plan) -> list[dict[str, Any]]:
+    """Give the facts of a query that finds bounds of columns: its histograms, and all the rest as one pure draw.
+
+    Whether the rest uses the public number of rows follows from the plan, whatever bounds are found.
+    """
     facts = [_levels(level) for level in values.histograms]
+    facts += [_PUBLIC for noised in plan.measures if noised.event is None]
     (noise, _) = to_facts(values.event)["parts"][-1]  # type: ignore[index]
     return [*facts, {"kind": "rest", "what": "the query with the bounds that were found, as a whole", "noise": noise}]
 

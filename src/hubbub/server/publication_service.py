@@ -67,8 +67,14 @@ class PublicationService:
             return last, curator.release(last.release, analyst=None)
 
     def _public(self, page: str) -> PublicationAction:
-        last = self._state.publications.last(page) if _PAGE.fullmatch(page) else None
-        if last is None or last.action != "published":
+        """Return the last action on the release of a page, if it published the page.
+
+        Two owners who publish a release at once make two pages: only the newer one is public, so that withdrawing it
+        leaves none.
+        """
+        known = self._state.publications.last(page) if _PAGE.fullmatch(page) else None
+        last = None if known is None else self._state.publications.list(release=known.release, limit=1)[0]
+        if last is None or last.page != page or last.action != "published":
             raise not_found("page at this address")
         return last
 

@@ -7,7 +7,9 @@ from itertools import combinations, product
 import networkx as nx
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from hubbub.analyses.graphs import small_graphs
 from hubbub.analyses.graphs.edges import Graph
 from hubbub.analyses.graphs.small_graphs import WITH_THRESHOLD, non_expansive, poorly_clustered
 from hubbub.curator.session import Session
@@ -15,6 +17,7 @@ from hubbub.errors import QueryError
 
 NODES = 5
 PAIRS = list(combinations(range(NODES), 2))
+Graphs = NDArray[np.bool_]
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 
 
@@ -125,3 +128,26 @@ def test_both_are_released_with_noise_and_charged(town: Callable[..., Session], 
         session.graph_distance("links", ["a", "b"], property=name, epsilon=1)
     with pytest.raises(QueryError, match="HB681"):
         session.graph_distance("links", ["a", "b"], property="tree", threshold=1, epsilon=1)
+
+
+def test_the_work_does_not_depend_on_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many graphs are tested for an empty graph, at distance 0, as for a complete one, which is far away."""
+    tested: list[int] = []
+    check_of = small_graphs._transitivity_at_most
+
+    def counted(nodes: int, share: Fraction) -> Callable[[Graphs], Graphs]:
+        check = check_of(nodes, share)
+
+        def count(graphs: Graphs) -> Graphs:
+            tested.append(len(graphs))
+            return check(graphs)
+
+        return count
+
+    monkeypatch.setattr(small_graphs, "_transitivity_at_most", counted)
+    work = set()
+    for bits, distance in ((0,) * 10, 0), ((1,) * 10, 4):
+        tested.clear()
+        assert poorly_clustered(NODES, Fraction(0), 4).distance(graph_of(bits)) == distance
+        work.add(sum(tested))
+    assert work == {1 + 10 + 45 + 120}

@@ -1,5 +1,6 @@
 """Small databases for any class of predicates: the class, the size that γ asks for, and the loss."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from pathlib import Path
@@ -25,6 +26,7 @@ COLUMNS = (
     Column("region", Kind.TEXT, values=("North", "South")),
     Column("age", Kind.INTEGER, Bounds(Fraction(0), Fraction(9))),
 )
+WIDE = ["far", "age", "sick", "region"]
 AGES = ["age >= 3", "age >= 6", "age < 6", "age BETWEEN 3 AND 9"]
 
 
@@ -146,3 +148,18 @@ def test_hundreds_of_cells_are_a_few_atoms() -> None:
     wide = prepared(columns=["age", "sick", "region"], size=12)
     assert wide.marginal.size == 40
     assert wide.selection.candidates == prepared(size=12).selection.candidates == 91
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"columns": WIDE, "size": 1},  # 40,000 databases of one row over as many cells
+        {"columns": ["age"], "predicates": ["age >= 3"], "accuracy": Fraction(2, 1000)},  # 86,644 rows of two atoms
+        {"columns": WIDE, "predicates": [f"far >= {i}" for i in range(900)], "size": 1},
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused_before_the_charge(how: dict[str, Any]) -> None:
+    far = Column("far", Kind.INTEGER, Bounds(Fraction(0), Fraction(999)))
+    table = Table("t", (*COLUMNS, far), PrivacyUnit("who", 2, 1), Relation.ADD_REMOVE)
+    with pytest.raises(QueryError, match="HB594"):
+        small_database(replace(setting(), tables={"t": table}), table="t", **how)

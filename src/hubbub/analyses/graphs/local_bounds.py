@@ -1,6 +1,7 @@
 """How far one edge can move triangle counts and spanning trees, at graphs that are few edges away."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from math import comb
 
 import numpy as np
@@ -11,6 +12,7 @@ from hubbub.analyses.graphs.degrees import triangles
 from hubbub.analyses.graphs.edges import EdgeTable, Graph
 from hubbub.analyses.graphs.trees import forest_weights, tree_weight
 from hubbub.analyses.local_sensitivity import LocalStatistic, local_order_statistic
+from hubbub.core.schema import Kind
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.smooth import LocalValue
@@ -118,7 +120,7 @@ def local_triangles(edges: EdgeTable) -> LocalStatistic:
 
     largest = changes * (edges.nodes - 2)
     why = f"protected: {_pairs(changes)}; at worst one edge is in {edges.nodes - 2} triangles"
-    return _statistic(edges, "triangles", comb(edges.nodes, 3), largest, compute, why)
+    return _statistic(edges, "triangles", comb(edges.nodes, 3), largest, compute, why, weights=0)
 
 
 def local_tree(edges: EdgeTable) -> LocalStatistic:
@@ -132,7 +134,8 @@ def local_tree(edges: EdgeTable) -> LocalStatistic:
         return LocalValue(tree_weight(graph, edges.most), bounds)
 
     why = f"protected: {_pairs(changes)}; at worst one edge moves the tree's weight by the largest weight"
-    return _statistic(edges, "tree_weight", edges.most * (edges.nodes - 1), changes * edges.most, compute, why)
+    count = edges.nodes - 1
+    return _statistic(edges, "tree_weight", edges.most * count, changes * edges.most, compute, why, weights=count)
 
 
 def local_merge(edges: EdgeTable, clusters: int) -> LocalStatistic:
@@ -152,7 +155,7 @@ def local_merge(edges: EdgeTable, clusters: int) -> LocalStatistic:
         return local_order_statistic(merges, edges.nodes - clusters, 0, edges.most, changes, distances)
 
     why = f"protected: {_pairs(changes)}; at worst one edge moves a merge from 0 to the largest weight"
-    return _statistic(edges, "spacing", edges.most, edges.most, compute, why)
+    return _statistic(edges, "spacing", edges.most, edges.most, compute, why, weights=1)
 
 
 def merge_weights(graph: Graph, most: int) -> NDArray[np.int64]:
@@ -162,8 +165,16 @@ def merge_weights(graph: Graph, most: int) -> NDArray[np.int64]:
 
 
 def _statistic(
-    edges: EdgeTable, name: str, high: int, largest: int, compute: Callable[[Arrays, int], LocalValue], why: str
+    edges: EdgeTable,
+    name: str,
+    high: int,
+    largest: int,
+    compute: Callable[[Arrays, int], LocalValue],
+    why: str,
+    *,
+    weights: int,
 ) -> LocalStatistic:
+    """Describe a number of a graph; `weights` of them add up to it, each of which is rounded to whole steps."""
     return LocalStatistic(
         name=name,
         step=edges.step,
@@ -174,7 +185,19 @@ def _statistic(
         compute=compute,
         protection=edges.protection,
         why=f"{edges.nodes} nodes are declared and public; {why}",
+        rounding=weights * _rounding(edges),
+        changes=changes_per_unit(edges),
     )
+
+
+def _rounding(edges: EdgeTable) -> Fraction:
+    """Bound how far the weight of a pair is from that of its rows, in steps."""
+    weight = edges.weight
+    if weight is None or weight.bounds is None:
+        return Fraction(0)
+    if edges.most * edges.step != weight.bounds.high:
+        return Fraction(1)  # the weight of a pair without an edge is rounded up
+    return Fraction(0) if weight.kind is Kind.INTEGER and edges.step.numerator == 1 else Fraction(1, 2)
 
 
 def _pairs(count: int) -> str:

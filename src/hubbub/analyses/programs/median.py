@@ -71,6 +71,7 @@ def median(
         protection=Protection((source,), source.relation, None if by_row else ContributionBounds(1, rows)),
         why=f"protected: {whose}; at worst it moves the value across its whole range, {high - low:,} steps of"
         f" {numbers.brief(grid)}, but only as far as the next values where others lie close",
+        changes=rows,
         rounding=Fraction(0) if grid == 1 and values.kind is Kind.INTEGER else Fraction(1, 2),
     )
     return local_statistic(setting, statistic, sensitivity, bound)
@@ -103,7 +104,8 @@ def _column(setting: Setting, table: str, name: str, step: Any) -> tuple[Table, 
     declared = values.step if step is None else numbers.exact(step, "step")
     default = Fraction(1) if values.kind is Kind.INTEGER else width / _STEPS
     grid = default if declared is None else declared
-    low, high = (int(-(-values.bounds.low // grid)), int(values.bounds.high // grid)) if grid > 0 else (0, 0)
-    if not (0 < high - low <= _MAX_STEPS and max(-low, high) <= _FARTHEST):
+    # from the step below to the step above, so that every value within the bounds is at most half a step from one
+    low, high = (int(values.bounds.low // grid), int(-(-values.bounds.high // grid))) if grid > 0 else (0, 0)
+    if not (grid <= width and 0 < high - low <= _MAX_STEPS and max(-low, high) <= _FARTHEST):
         raise QueryError("HB679", "The step does not fit the column's bounds.", "Use a smaller positive step.")
     return source, values, grid, low, high

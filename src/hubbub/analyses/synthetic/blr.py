@@ -31,6 +31,8 @@ Whole = NDArray[np.int64]
 
 #: Maximum number of candidate databases.
 MAX_DATABASES = 200_000
+#: Maximum number of entries of the tables in memory: databases by cells or rows, and cells by questions.
+MAX_ENTRIES = 30_000_000
 #: Share of ε for the number of rows, if it is not public.
 TOTAL_SHARE = 0.1
 #: The confidence level of the expected error.
@@ -79,6 +81,14 @@ def small_database(
     # one cell has one database of each size: the first test is for sizes that an accuracy gives
     if size > MAX_DATABASES or comb(universe + size - 1, size) > MAX_DATABASES:
         raise _too_many(size, universe)
+    entries = max(comb(universe + size - 1, size) * max(universe, size), universe * count)
+    if entries > MAX_ENTRIES:
+        raise QueryError(
+            "HB594",
+            f"A choice of {size:,} rows over {universe:,} cells for {count:,} questions needs {entries:,} numbers in"
+            f" memory; the maximum is {MAX_ENTRIES:,}.",
+            "Use fewer rows, columns or categories, or CALL mwem(…) or CALL synthetic(…), which have no such limit.",
+        )
     cells = marginal(setting, table, on, where=where)
     parts = portions(setting.epsilon, [1.0] if total is not None else [1 - TOTAL_SHARE, TOTAL_SHARE])
     selection = Exponential.from_epsilon(
@@ -143,7 +153,8 @@ class SmallDatabase(PreparedAnalysis):
     Roth 2008; McSherry and Talwar 2007).
     Proof    Each m·q(x) moves by at most m·D: it goes up by what one unit adds, which lies in [0, D], and down by what
              the unit in its place no longer adds. A maximum of absolute values moves no more than they do.
-    Assumes  every universe of m-row databases is written out, so it is for small ones; n is the analyst's, or was
+    Assumes  every universe of m-row databases is written out, so it is for small ones: what does not fit into memory is
+             refused before the charge, by the declarations alone; n is the analyst's, or was
              measured with Laplace noise from a share of ε. With predicates, databases are over sets of cells that no
              predicate tells apart, which are fixed before the data is seen.
     Charges  the selection, and the count where n is not given.

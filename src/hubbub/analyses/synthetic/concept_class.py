@@ -24,6 +24,8 @@ Whole = NDArray[np.int64]
 MAX_PREDICATES = 1000
 #: Cells on which the predicates are evaluated.
 MAX_CELLS = 1_000_000
+#: Maximum number of cells times predicates, which are all in memory.
+MAX_TRUTHS = 30_000_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ def concept_class(setting: Setting, table: str, axes: Sequence[Axis], predicates
             "HB594",
             f"The columns have more than {MAX_CELLS:,} cells.",
             "Use fewer columns or categories, or CALL mwem(…) or CALL synthetic(…), which have no such limit.",
+        )
+    if prod(shape) * len(predicates) > MAX_TRUTHS:
+        raise QueryError(
+            "HB594",
+            f"{len(predicates):,} predicates on {prod(shape):,} cells are more than {MAX_TRUTHS:,} values.",
+            "Use fewer predicates, columns or categories.",
         )
     places = np.indices(shape).reshape(len(shape), -1)
     columns = {each.name: np.array(each.labels, dtype=object)[at] for each, at in zip(axes, places, strict=True)}
