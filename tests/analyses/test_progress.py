@@ -46,7 +46,10 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Session]]:
 def steps(session: Session, call: str, key: str) -> list[tuple[float, str]]:
     shown: list[tuple[float, str]] = []
     session._curator.query(
-        "ana", Question(call, epsilon="0.05"), key=key, progress=lambda done, what: shown.append((done, what))
+        "ana",
+        Question(call, epsilon="0.5" if "binomial" in call else "0.05"),
+        key=key,
+        progress=lambda done, what: shown.append((done, what)),
     )
     return shown
 

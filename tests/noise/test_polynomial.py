@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import hubbub.noise.polynomial as polynomial_module
 from hubbub.noise.polynomial import integer_root, polynomial, tail
 from hubbub.noise.source import ReplaySource
 
@@ -54,3 +55,22 @@ def test_roots_are_those_of_integers() -> None:
         for root in (1, 2, 10**9 + 7, *map(int, some.integers(1, 10**12, 20))):
             assert integer_root(root**power, power) == root
             assert integer_root(root**power - 1, power) == root - 1
+
+
+@pytest.mark.parametrize("power", [1, 2, 5, 13, 64])
+def test_a_root_takes_as_many_steps_for_every_value(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scale of the noise may be a secret, and steps take time."""
+    newton, steps, counts = polynomial_module._newton, [0], set()
+
+    def counted(root: int, value: int, power: int) -> int:
+        steps[0] += 1
+        return newton(root, value, power)
+
+    monkeypatch.setattr(polynomial_module, "_newton", counted)
+    for bits in range(2, 900, 7):
+        for value in (1 << bits, (1 << bits) - 1, 3 ** (bits // 2 + 1)):
+            steps[0] = 0
+            root = integer_root(value, power)
+            assert root**power <= value < (root + 1) ** power
+            counts.add(steps[0])
+    assert len(counts) == 1

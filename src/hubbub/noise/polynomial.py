@@ -6,6 +6,9 @@ from hubbub.core import numbers
 from hubbub.noise.comparison import WORD_BITS
 from hubbub.noise.source import RandomSource
 
+#: The error of a root is halved in each of the first steps, at worst, and squared in the others.
+_STEPS = 24
+
 
 def tail(least: int, scale: Fraction, power: int) -> Fraction:
     """Give Pr[|round(scale·Z)| ≥ least] for least ≥ 1, where Pr[|Z| > z] = (1 + z)^−power.
@@ -47,12 +50,21 @@ def _magnitude(u: int, bits: int, scale: Fraction, power: int) -> int:
 def integer_root(value: int, power: int) -> int:
     """Give ⌊value^(1/power)⌋ (Newton's method from above).
 
+    The number of steps depends on the power alone, because the scale of noise may be a secret; they suffice for
+    numbers of any length in use, and more are taken if not.
+
     >>> integer_root(80, 4), integer_root(81, 4), integer_root(0, 3)
     (2, 3, 0)
     """
     if value == 0:
         return 0
     root = 1 << -(-value.bit_length() // power)
-    while (step := ((power - 1) * root + value // root ** (power - 1)) // power) < root:
-        root = step
+    for _ in range(power + _STEPS):
+        root = min(root, _newton(root, value, power))
+    while _newton(root, value, power) < root:
+        root = _newton(root, value, power)
     return root
+
+
+def _newton(root: int, value: int, power: int) -> int:
+    return ((power - 1) * root + value // root ** (power - 1)) // power

@@ -23,6 +23,7 @@ from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.enumeration import SLACK, delta_at, renyi, satisfies, worst_ratio
+from hubbub.mechanisms.euclidean import EuclideanNoise
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.histogram import NoisyHistogram
 from hubbub.mechanisms.laplace import Laplace
@@ -89,7 +90,7 @@ def _reversed() -> Iterator[Case]:
 
 def _sampled(case: Case, draws: int = 1500) -> Iterator[str]:
     # a small ε for few answers, so that lies are not rare; a large ε for many
-    mechanism = case.build(case.parameters[0 if case.kind is RandomizedResponse else -1])
+    mechanism = case.build(case.parameters[0 if case.kind in (RandomizedResponse, EuclideanNoise) else -1])
     value, source = case.to_sample(case.value), system()
     try:
         drawn: list[Hashable] = [case.to_outcome(mechanism.sample(value, source)) for _ in range(draws)]
@@ -207,6 +208,10 @@ def _covers() -> Iterator[str]:
             if isinstance(mechanism, PartitionSelection | WeightedSelection):
                 if delta_at(p, q, Fraction(30))[0] > charged.delta + SLACK:
                     yield f"{case.name}: slips more often than is charged"
+                continue
+            if charged.pure is not None and charged.delta:
+                if delta_at(p, q, charged.pure)[0] > charged.delta + SLACK:
+                    yield f"{case.name}: loses more than is charged"
                 continue
             if charged.pure is not None and worst_ratio(p, q)[0] > charged.pure + SLACK:
                 yield f"{case.name}: loses more than is charged"

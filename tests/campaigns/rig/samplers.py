@@ -93,7 +93,9 @@ def _sampler(mechanism: Any, values: tuple[Any, Any]) -> tuple[Sampler]:
 def _flat(outcome: Any) -> list[float]:
     if isinstance(outcome, np.ndarray):
         outcome = outcome.ravel().tolist()
-    return [float(each) for each in outcome] if isinstance(outcome, tuple | list) else [float(outcome)]
+    parts = outcome if isinstance(outcome, tuple | list) else [outcome]
+    # a test that fails gives no number
+    return [SHORT if each is None else float(each) for each in parts]
 
 
 def _worst_pairs() -> Iterator[SampledPair]:
