@@ -48,6 +48,7 @@ from hubbub.audit.black_box import MIN_SAMPLES, BlackBoxResult, audit
 from hubbub.core.events import from_facts
 from hubbub.core.loss import ORDERS
 from hubbub.curator.question import Question
+from hubbub.mechanisms.binomial import Binomial
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.metric import Space
 from hubbub.noise.source import system
@@ -143,6 +144,8 @@ def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
     moved = [each for each in pair.draws if difference(*each).any()]
     one_by_one = sum(is_scalar(one.mechanism) for one, _ in moved)
     worst = pair.worst and not one_by_one and pair.moved <= visible(pair.promise, size)
+    # binomial noise loses nearly its ε only where answers are about as rare as its δ
+    worst = worst and not any(isinstance(one.mechanism, Binomial) for one, _ in pair.draws)
     # a selection in each of many groups is many draws: keep their total number
     slow = max(MIN_SAMPLES, min(size.slow, 4 * size.slow // max(1, one_by_one)))
     count = slow if one_by_one else size.worst if worst else size.fast

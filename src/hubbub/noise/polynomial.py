@@ -67,4 +67,4 @@ def integer_root(value: int, power: int) -> int:
 
 
 def _newton(root: int, value: int, power: int) -> int:
-    return ((power - 1) * root + value // root ** (power - 1)) // power
+    return ((power - 1) * root + value // int(root ** (power - 1))) // power
