@@ -50,6 +50,19 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(world: World) -> No
     assert held >= 40
 
 
+def test_intervals_contain_the_rounding_of_many_equal_rows(world: World) -> None:
+    """At this ε noise is far smaller than a step; equal rows are all rounded one way."""
+    for value in (37.1234567, 61.7654321, 88.0000123):
+        values = np.where(np.arange(20_000) % 2, value, 0.0)
+        world.put("halves", {"who": np.arange(20_000), "a": values}, bounds={"a": (0, 100)})
+        _, release = world.run(moments(world.setting(10**6), table="halves", columns=["a"]), "moments")
+        for output, truth in zip(release.outputs[1:], (values.mean(), values.var()), strict=True):
+            (low,), (high,) = output.low or (), output.high or ()
+            assert low is not None
+            assert high is not None
+            assert low <= truth <= high
+
+
 @pytest.mark.row(55)
 def test_principal_components_come_from_two_queries_of_noisy_sums(world: World) -> None:
     values = people(world)

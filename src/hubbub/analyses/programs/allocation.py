@@ -55,7 +55,8 @@ def allocate_budget(
     options = [
         (budget.noise, _noises(budget, requests)) for budget in noise_budgets(setting.epsilon, setting.delta, kind)
     ]
-    best, noises = min(options, key=lambda option: sum(log(standard_deviation(noise)) for noise in option[1]))
+    # at a very large ε, a deviation is too small for a float
+    best, noises = min(options, key=lambda option: sum(log(max(standard_deviation(n), 1e-300)) for n in option[1]))
     event = Composed(tuple((noise.event, request.times) for noise, request in zip(noises, requests, strict=True)))
     return BudgetAllocation(setting.epsilon, setting.delta if best == "gaussian" else Fraction(0), best, noises, event)
 

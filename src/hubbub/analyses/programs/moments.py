@@ -61,6 +61,11 @@ class RowLocation:
         return [on_grid(each) for each in self.mean]
 
 
+#: How far the mean of vectors is from that of their integers at most: all rows may be rounded one way. For a
+#: covariance it is four times that at most: products once, and the product of two means twice.
+_ROUNDED = 0.501 / STEPS
+
+
 @dataclass(frozen=True, slots=True)
 class NoisyMoments:
     """Noisy moments of vectors centered at `origin` and scaled by `units` (in the box's coordinates)."""
@@ -185,9 +190,9 @@ class MomentsAnalysis(PreparedAnalysis):
         """Publish mean and covariance."""
         moments = self.moments(run)
         mean, matrix = in_column_units(self.box, moments)
-        half = Z95 * moments.noises[1] / moments.count * moments.units * self.box.widths
         spread = self.box.widths * moments.units
-        errors = Z95 * moments.noises[2] / moments.count * np.outer(spread, spread)
+        half = (Z95 * moments.noises[1] / moments.count + _ROUNDED) * spread
+        errors = (Z95 * moments.noises[2] / moments.count + 4 * _ROUNDED) * np.outer(spread, spread)
         names = self.box.names
         outputs = [
             Output("column", "text", list(names)),
