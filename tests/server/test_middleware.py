@@ -353,7 +353,7 @@ def test_no_body_is_checked_name_by_name_without_end(shared: Any, shape: str, mo
         return found
 
     monkeypatch.setattr(RequestValidationError, "errors", counted)
-    many: dict[str, Any] = {f"{n:x}": [] for n in range(80_000)}
+    many: dict[str, Any] = {f"{n:x}": [] for n in range(20_000)}
     spread: list[dict[str, Any]] = [{f"{n:x}": [] for n in range(80)} for _ in range(900)]
     body = {
         "names": many,
@@ -363,11 +363,12 @@ def test_no_body_is_checked_name_by_name_without_end(shared: Any, shape: str, mo
     }[shape]
     routes = _routes_with_bodies(shared)
     assert len(routes) > 8
+    content, client = json.dumps(body).encode(), shared.client()
     for path, method in routes:
-        answer = shared.client().request(
+        answer = client.request(
             method,
             path.replace("{number}", "1").replace("{name}", "x"),
-            content=json.dumps(body).encode(),
+            content=content,
             headers=JSON | {"Idempotency-Key": "k", "If-Match": "x"},
         )
         assert 400 <= answer.status_code < 500, (path, answer.text)
