@@ -10,7 +10,7 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.audit.receipt import check_receipt
 from hubbub.core.events import from_facts
 from hubbub.curator.session import open_session
-from hubbub.errors import QueryError
+from hubbub.errors import HubbubError, QueryError
 
 
 @pytest.mark.row(99)
@@ -33,7 +33,7 @@ def test_a_count_with_coins_is_charged_with_its_exact_delta(town: Path) -> None:
 def test_without_a_delta_or_with_too_many_coins_it_is_refused(town: Path) -> None:
     with open_session(town / "hubbub.yaml", analyst="ana") as h:
         for code, options in (("HB553", {"epsilon": 1, "delta": 0}), ("HB544", {"epsilon": "0.001"})):
-            with pytest.raises(QueryError) as refused:
+            with pytest.raises(HubbubError) as refused:
                 h.estimates.binomial_count("visits", "SELECT COUNT(*) FROM visits", **options)
             assert refused.value.code == code
 
