@@ -187,7 +187,7 @@ def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
     if kind.numeric:
         return np.where(null, np.nan, plain.astype(np.float64) + 0.0)
     if plain.dtype.kind == "M":
-        return np.where(null, np.datetime64("NaT"), plain)
+        return np.where(null, np.array("NaT", dtype=plain.dtype), plain)
     # by the same steps whether or not there is a NULL: the groups are not selected yet
     keys = plain.astype(object)
     keys[null] = None
