@@ -5,19 +5,32 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
+# one worker more than cores: many tests wait for servers, browsers and time limits
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 SHELL := /bin/bash
 # hundreds of tests start a process of their own, which would compile every module again
 unexport PYTHONDONTWRITEBYTECODE
+# the workers of the tests share the cores: more threads for linear algebra would spin while they wait for each other
+tests quick: export OPENBLAS_NUM_THREADS := 1
+tests quick: export OMP_NUM_THREADS := 1
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test quick setup checklist papers rooms errors theorems screenshots lint types tests bench peers lock clean wheels release-check
+.PHONY: demo test quick setup checklist papers rooms errors theorems sql docs screenshots lint types tests bench peers lock clean wheels release-check
 
 demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
 	@$(BIN)/hubbub demo $(ARGS)
 
-test: $(VENV)/.dev $(VENV)/.system lint types tests ## lint, types, doctests and tests
+# Types take a minute of one processor if nothing is cached, so they are checked beside the tests; errors are shown at the end.
+test: $(VENV)/.dev $(VENV)/.system lint ## lint, types, doctests and tests
+	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; trap 'kill $$types 2>/dev/null; exit 130' INT TERM; \
+	$(MAKE) --no-print-directory types >"$$report" 2>&1 & types=$$!; \
+	$(MAKE) --no-print-directory tests; tests=$$?; \
+	wait $$types; types=$$?; \
+	[ $$types = 0 ] || { cat "$$report"; echo "test: strict types FAILED, as shown above"; }; \
+	[ $$tests = 0 ] || echo "test: tests FAILED, as shown further above"; \
+	[ $$types = 0 ] && [ $$tests = 0 ]
 
 quick: $(VENV)/.dev ## unit tests that need no root, PostgreSQL, Spark or browser and take seconds
 	@$(BIN)/pytest -n auto --dist worksteal -m "not postgres and not spark and not browser and not campaign and not slow" tests $(ARGS)
@@ -45,10 +58,10 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 # The tests start a real PostgreSQL server, a real Spark (on Java) and a real browser; Debian keeps the server's programs in /usr/lib/postgresql.
 $(VENV)/.system: $(VENV)/.run Makefile
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null && command -v chromium >/dev/null \
-		&& command -v java >/dev/null \
+		&& command -v java >/dev/null && [ -x /usr/sbin/pgbouncer ] \
 		&& $(SUDO) ldconfig -p | grep -q libatomic.so.1 || { \
-		echo "setup: installing postgresql, java, strace and chromium (with what its driver needs), which the tests start"; \
-		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql openjdk-17-jre-headless strace chromium libatomic1 >/dev/null; }
+		echo "setup: installing postgresql, pgbouncer, java, strace and chromium (with what its driver needs), which the tests start"; \
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql pgbouncer openjdk-17-jre-headless strace chromium libatomic1 >/dev/null; }
 	@touch $@
 
 lint: $(VENV)/.dev
@@ -61,7 +74,7 @@ types: $(VENV)/.dev
 
 tests: $(VENV)/.dev $(VENV)/.system
 	@echo "test: doctests and tests, in parallel, in random order"
-	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n auto --dist worksteal $(ARGS)
+	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n $(WORKERS) --dist worksteal $(ARGS)
 
 checklist: $(VENV)/.dev ## for each construct of the founding papers: the command that a user types, and its figure (ARGS="--row 61")
 	@$(BIN)/python -m tests.checklist.run $(ARGS)
@@ -69,7 +82,7 @@ checklist: $(VENV)/.dev ## for each construct of the founding papers: the comman
 papers: $(VENV)/.dev ## run the checklist, record its figures and write docs/papers.md
 	@$(BIN)/python -m tests.checklist.run --write
 
-rooms: $(VENV)/.dev ## write the tables of packages in README.md and docs/decisions/0001-rooms.md
+rooms: $(VENV)/.dev ## write the tables of packages in CONTRIBUTING.md and docs/decisions/0001-rooms.md
 	@$(BIN)/python -m tests.project.rooms
 
 errors: $(VENV)/.dev ## write docs/errors.md from the source
@@ -77,6 +90,12 @@ errors: $(VENV)/.dev ## write docs/errors.md from the source
 
 theorems: $(VENV)/.dev ## write docs/theorems.md from the docstrings
 	@$(BIN)/python -m tests.project.theorems
+
+sql: $(VENV)/.dev ## write docs/sql.md from the allow-lists
+	@$(BIN)/python -m tests.project.sql_reference
+
+docs: $(VENV)/.dev ## build the documentation site in site/; it needs no network, to build or to read
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict && echo "docs: open site/index.html"
 
 screenshots: $(VENV)/.dev $(VENV)/.system ## draw the pages of docs/pages.md anew
 	@$(BIN)/python -m tests.project.screenshots

@@ -11,7 +11,7 @@ Tumult Analytics cannot use the same Spark (it wants 3.5): it runs in its own en
 file, with as many threads and as much memory, within the same limits, and is timed once it is warm.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m benchmarks.engines            all of it
-    HUBBUB_PARTS=postgres,spark,tumult,duckdb_scale,spark_scale            or some of it
+    HUBBUB_PARTS=postgres,surplus,spark,tumult,cluster,duckdb_scale,spark_scale    or some of it
     HUBBUB_FOLDER=/data/tmp                                                where 15 GB may be written for the while
     HUBBUB_PLOT=docs/scale.svg                                             where the curve is drawn
 """
@@ -30,13 +30,13 @@ from secrets import token_hex
 
 import duckdb
 from tests.campaigns.frame import Report, run
-from tests.fixtures import postgres
+from tests.fixtures import postgres, spark_cluster
 from tests.fixtures.postgres_server import Server
 
 import hubbub
 from hubbub.curator.session import Session
 from hubbub.engines.base import EngineLimits
-from hubbub.engines.postgres.catalog import connect
+from hubbub.engines.postgres.catalog import connect, transaction
 from hubbub.engines.spark import catalog as spark_session
 from hubbub.engines.spark import local_server as spark_local
 
@@ -44,12 +44,27 @@ REGIONS = tuple(f"region {number:02}" for number in range(50))
 MEMORY = 6000
 GROUPS, ROWS = 5, 10
 MASTER = f"local[{os.cpu_count() or 1}]"
-PARTS = ("postgres", "spark", "tumult", "duckdb_scale", "spark_scale")
+PARTS = ("postgres", "surplus", "spark", "tumult", "cluster", "duckdb_scale", "spark_scale")
 TUMULT = Path(".peers/tumult/bin/python")
 
 BY_ROW = "SELECT region, count(*), sum(cost), avg(cost) FROM {} GROUP BY region"
 BY_UNIT = "SELECT region, count(DISTINCT patient) FROM {} GROUP BY region"
 BOUNDED = "SELECT region, count(*) FROM {} GROUP BY region"
+
+#: The same bounding as a textbook writes it for PostgreSQL: rank every row, then every group.
+WINDOWS = f"""
+WITH ranked AS (
+  SELECT patient, region, cost, row_number() OVER (PARTITION BY patient, region
+    ORDER BY hashint8extended(patient, hashtextextended(region, hashfloat8extended(cost, 7)))) AS place
+  FROM (SELECT patient, region, greatest(least(cost, 20000), 0) AS cost FROM public.visits) AS v
+), cells AS (
+  SELECT patient, region, count(*) AS n, sum(cost) AS s FROM ranked WHERE place <= {ROWS} GROUP BY patient, region
+), kept AS (
+  SELECT *, row_number() OVER (PARTITION BY patient ORDER BY hashint8extended(patient, hashtextextended(region, 7)))
+    AS place FROM cells
+)
+SELECT region, sum(n), sum(s), sum(s) / sum(n) FROM kept WHERE place <= {GROUPS} GROUP BY region
+"""
 
 _DECLARED = f"""
     source: "{{source}}"
@@ -71,22 +86,23 @@ analysts:
 Ask = Callable[[], object]
 
 
-def generate(path: Path, rows: int) -> None:
-    """A tenth as many patients as rows: most have a few rows, one in a hundred has many."""
+def generate(path: Path, rows: int, patients: int = 0) -> None:
+    """A tenth as many patients as rows, or as given: most have a few rows, one in a hundred has many."""
+    patients = patients or rows // 10
     with duckdb.connect(":memory:", config={"memory_limit": "2GB", "preserve_insertion_order": "false"}) as made:
         made.execute(
             "COPY (SELECT CAST(floor(random() * CASE WHEN random() < 0.8 THEN ? ELSE ? END) AS BIGINT) AS patient,"
             " 'region ' || lpad(CAST(CAST(floor(50 * pow(random(), 1.5)) AS INTEGER) AS VARCHAR), 2, '0')"
             f" AS region, round(-2000 * ln(random() + 1e-9), 2) AS cost FROM range(?)) TO '{path}'",
-            [rows // 10, rows // 1000, rows],
+            [patients, patients // 100, rows],
         )
 
 
 @contextmanager
-def session(folder: Path, source: str) -> Iterator[Session]:
-    """Open hubbub over a source, with a ledger of its own."""
+def session(folder: Path, source: str, more: str = "") -> Iterator[Session]:
+    """Open hubbub over a source, with a ledger of its own and `more` settings of the engine."""
     place = Path(tempfile.mkdtemp(dir=folder))
-    (place / "hubbub.yaml").write_text(YAML.format(source=source))
+    (place / "hubbub.yaml").write_text(YAML.format(source=source).replace("engine: {", f"engine: {{{more}"))
     with hubbub.open(place / "hubbub.yaml", analyst="ana") as opened:
         yield opened
 
@@ -139,7 +155,7 @@ def on_postgres(report: Report, folder: Path, path: Path) -> None:
         server.run("VACUUM ANALYZE visits", "clinic")
         source = postgres.address(server, "clinic", "public.visits")
         with (
-            connect(server.dsn("clinic"), EngineLimits(memory=MEMORY, seconds=3600)) as beside,
+            connect(server.dsn("clinic")) as beside,
             session(folder, source) as asked,
         ):
             compared(
@@ -148,6 +164,51 @@ def on_postgres(report: Report, folder: Path, path: Path) -> None:
                 asked,
                 lambda sql: lambda: beside.execute(sql.format("public.visits").encode()).fetchall(),
             )
+
+
+def surplus(report: Report, folder: Path) -> None:
+    """Patients above their bounds on PostgreSQL, there and copied, beside plain SQL and bounding with windows."""
+    rows, patients = report.scale(ci=50_000, full=2_000_000), report.scale(ci=1250, full=50_000)
+    path = folder / "surplus.parquet"
+    generate(path, rows, patients)
+    settings = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "1GB", "max_wal_size": "8GB", "jit": "off"}
+    with Server(on_disk=True, **settings) as server:
+        server.run("CREATE DATABASE clinic")
+        with duckdb.connect() as made:
+            made.execute(f"CREATE VIEW visits AS FROM '{path}'")
+            postgres.copied(made, ["visits"], server, "clinic")
+        server.run("VACUUM ANALYZE visits", "clinic")
+        source = postgres.address(server, "clinic", "public.visits")
+        with (
+            connect(server.dsn("clinic")) as beside,
+            transaction(beside, EngineLimits(memory=MEMORY)),
+            session(folder, source) as there,
+            session(folder, source, "copy: true, ") as copied,
+        ):
+            (first,) = least(private(copied, BY_ROW.format("visits")), rounds=1)
+            names = ("plain", "windows", "on the server", "copied")
+            asks = (
+                lambda: beside.execute(BY_ROW.format("public.visits").encode()).fetchall(),
+                lambda: beside.execute(WINDOWS.encode()).fetchall(),
+                private(there, BY_ROW.format("visits")),
+                private(copied, BY_ROW.format("visits")),
+            )
+            times = dict(zip(names, least(*asks, rounds=report.scale(ci=1, full=4)), strict=True))
+    path.unlink()
+    times["copied, the first time"] = first
+    report.figure("surplus: count, sum, avg by 50, s", {name: round(value, 3) for name, value in times.items()})
+    for name, rival, most in (
+        ("copied", "plain", 10),
+        ("copied", "windows", 3),
+        ("on the server", "windows", 3),
+        ("on the server", "plain", None),
+        ("copied, the first time", "plain", None),
+    ):
+        ratio = round(times[name] / times[rival], 3)
+        if most is not None and report.full:
+            report.target(f"surplus: {name} / {rival}", ratio, at_most=most)
+        else:
+            report.figure(f"surplus: {name} / {rival}", ratio)
 
 
 def on_spark(report: Report, folder: Path, path: Path) -> None:
@@ -191,6 +252,35 @@ def beside_tumult(report: Report, asked: Session, path: Path) -> None:
         report.target(name, round(theirs / ours, 3), at_least=3)
     else:
         report.figure(name, round(theirs / ours, 3))
+
+
+#: What a cluster has by default, where the tests have settings for small tables.
+AS_IT_COMES = {
+    "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.files.maxPartitionBytes": "128m",
+}
+
+
+def on_cluster(report: Report, folder: Path, path: Path) -> None:
+    """A master and two workers of one core each, beside the same question in one process with two cores, in turns."""
+    with (
+        spark_cluster.running(memory=MEMORY // 3, settings=AS_IT_COMES) as cluster,
+        session(folder, f"spark:{MASTER}/{path}") as here,
+        session(folder, f"spark:{cluster.connect_address}/{path}") as there,
+    ):
+        rounds, seconds = report.scale(ci=1, full=3), report.scale(ci=0, full=20)
+        for what, (sql, table) in {"row": (BY_ROW, "rows"), "unit": (BOUNDED, "visits")}.items():
+            asks = private(there, sql.format(table)), private(here, sql.format(table))
+            least(*asks, rounds=1, seconds=seconds)  # warm
+            cluster_s, local_s = least(*asks, rounds=rounds, seconds=seconds)
+            report.figure(f"cluster: {what}, s", {"two workers": round(cluster_s, 3), MASTER: round(local_s, 3)})
+            report.figure(f"cluster: {what}, two workers / {MASTER}", round(cluster_s / local_s, 3))
+    spark_local.stop()
 
 
 # --- the cost curve ------------------------------------------------------------------------------------------------
@@ -281,8 +371,12 @@ def body(report: Report) -> None:
         generate(path, rows)
         if "postgres" in parts:
             on_postgres(report, folder, path)
+        if "surplus" in parts:
+            surplus(report, folder)
         if "spark" in parts:
             on_spark(report, folder, path)
+        if "cluster" in parts:
+            on_cluster(report, folder, path)
         path.unlink()
         if {"duckdb_scale", "spark_scale"} & set(parts):
             scale(report, folder)

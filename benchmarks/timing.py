@@ -39,7 +39,7 @@ ROUND = 20_000
 #: east and west are neighbors, as are east and wide: one person more, who in wide has 15 times the rows of all others.
 SETS = ("east", "west", "wide")
 ROWS, HEAVY = 20_000, 300_000
-CLIENTS = 6
+CLIENTS, WORKERS = 6, 2
 COUNT = "SELECT COUNT(*) AS n FROM {} WHERE age > 50"
 QUANTA = (0.1, 0.0)  # seconds: the default, and none for comparison
 
@@ -146,7 +146,7 @@ def answers(report: Report, folder: Path, quantum: float, side: int, clients: in
     """Start a server and let some clients ask at once."""
     config, truths = town(folder, quantum)
     token, port = issue(config, {"ana": "analyst"})["ana"], free_port()
-    server = SpawnedServer(config, port)
+    server = SpawnedServer(config, port, WORKERS)
     try:
         await_ready(port, server)
         ask(port, token, truths, 5, -1, [])  # the first ones load the data

@@ -11,8 +11,11 @@ import mpmath
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.fixtures import slow_tests, spark
+from tests.fixtures.collection import QuickCollection, spread
 from tests.fixtures.postgres_server import postgres_dsn, postgres_server
 from tests.fixtures.seeded_source import SeededSource
+
+from hubbub.sql import owner_truncation
 
 __all__ = ["postgres_dsn", "postgres_server"]
 
@@ -21,23 +24,47 @@ _HERE = Path(__file__).parent
 #: Marks that a test gets by a fixture that it uses; those of tests/campaigns are marked by their folder.
 _MARKS = {"postgres_server": "postgres", "spark_address": "spark", "browser": "browser"}
 
+#: Files with tests that fork their process.
+_FORKING = frozenset(
+    f"test_{name}.py"
+    for name in (
+        *("lag", "ledger", "sqlite", "postgres", "nightly", "audit", "planted_table", "state", "source"),
+        "sparse_vector",
+    )
+)
+
 # anchors of ledgers in temporary folders: away from the user's own, and gone afterwards
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
+# seeds of charges too: those that crashed tests left in the user's own folder would be looked at by every session
+_MEMORY = Path("/dev/shm")
+if _MEMORY.is_dir():
+    os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="hubbub-run-", dir=_MEMORY)
+    atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+
 # Spark answers small questions in these tests: compiling them thoroughly takes longer than running them
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+# gRPC, by which Spark is asked, would otherwise do work of its own in every forked child, and may crash it
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hubbub")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make collection quick."""
+    config.pluginmanager.register(QuickCollection())
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark each test by what it needs of the machine before `-m` selects, and run campaigns first.
+    """Mark each test by what it needs of the machine before `-m` selects; forks, campaigns and Spark come first.
 
-    A campaign takes long: as the last test it would keep one worker busy while the others wait.
+    Those that fork come before libraries with threads of their own are loaded. The others take long: as the last test,
+    one would keep a worker busy while the others wait. Each worker gets its share, but one gets all of Spark.
     """
     for item in items:
         for fixture in set(getattr(item, "fixturenames", ())) & _MARKS.keys():
@@ -51,7 +78,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if below.as_posix() in slow_tests.FILES or (below.parts[:1] and below.parts[0] in slow_tests.FOLDERS):
             item.add_marker("slow")
     yield
-    items.sort(key=lambda item: item.get_closest_marker("campaign") is None)
+    items.sort(key=lambda item: [item.path.name not in _FORKING, _unmarked(item, "campaign"), _unmarked(item, "spark")])
+    first = [item for item in items if item.path.name in _FORKING or not _unmarked(item, "campaign")]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = spread(first, items[len(first) :], workers)
+
+
+def _unmarked(item: pytest.Item, mark: str) -> bool:
+    return item.get_closest_marker(mark) is None
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +97,15 @@ def _many_digits() -> None:
 @pytest.fixture
 def seeded() -> Callable[[int], SeededSource]:
     return SeededSource
+
+
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Truncate rows of two owners in as many rounds as they need, not at least 128: for enumerations of small data.
+
+    The outcome is the same (`test_rounds_keep_what_one_row_after_another_keeps` has both), ten times as fast.
+    """
+    monkeypatch.setattr(owner_truncation, "_ROUNDS", 4)
 
 
 @pytest.fixture(scope="session")

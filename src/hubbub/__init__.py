@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub.answers.release import Release
 from hubbub.errors import (
     AccessError,
     BudgetError,
@@ -19,6 +18,7 @@ from hubbub.errors import (
 )
 
 if TYPE_CHECKING:
+    from hubbub.answers.release import Release
     from hubbub.client.async_session import AsyncSession
     from hubbub.client.session import RemoteSession
     from hubbub.curator.session import Session
@@ -77,7 +77,7 @@ def connect_async(
     return connect_async(url, token, timeout=timeout, retries=retries, ca=ca, insecure=insecure)
 
 
-def model(release: Release) -> Any:
+def model(release: "Release") -> Any:
     """Return the model that an analysis published, with `predict` or `transform` methods.
 
     It depends only on published values, so using it is free.
@@ -89,6 +89,22 @@ def model(release: Release) -> Any:
             raise
         raise engine_missing() from None
     return model(release)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register the notebook magics: `%load_ext hubbub`, then `%%hubbub --epsilon 0.1` before a query."""
+    from hubbub.client.magics import load
+
+    load(shell)
+
+
+def __getattr__(name: str) -> Any:
+    """Import `Release` when it is first used, so that the command line and the client start quickly."""
+    if name == "Release":
+        from hubbub.answers.release import Release
+
+        return Release
+    raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
 
 
 __all__ = [

@@ -3,8 +3,8 @@
 HubbubError
 ├── ParameterError    HB1xx  an invalid number or option
 ├── BudgetError       HB2xx  the request exceeds a privacy budget
-├── LedgerError       HB3xx  the ledger cannot be used or trusted
-├── ConfigError       HB4xx  hubbub.yaml is invalid
+├── LedgerError       HB3xx, HB735  the ledger or the data cannot be used or trusted
+├── ConfigError       HB4xx, HB730 to HB734, HB736, HB737  hubbub.yaml is invalid
 ├── QueryError        HB5xx  the query is not supported; rejected before anything is charged
 ├── MechanismError    HB6xx  a mechanism was used outside its guarantee
 ├── CrowdError        HB62x  invalid points or settings for a crowd sanitizer
@@ -13,6 +13,7 @@ HubbubError
 ├── StreamError       HB66x, HB531 to HB534  a stream cannot be opened, updated or read
 ├── AccessError       HB7xx  not authenticated (HB70x), not permitted (HB71x), or rate-limited (HB72x)
 ├── ServerError       HB8xx  the server cannot be reached, or is not a hubbub server
+├── AssistantError    HB83x  a request of an AI assistant is refused
 └── RunError          HB9xx  the query failed after the charge; the message is constant
     └── SpentError    HB901, HB902  a charge that can no longer produce a release
 
@@ -79,6 +80,10 @@ class AccessError(HubbubError):
 
 class ServerError(HubbubError):
     """The server cannot be reached, or is not a hubbub server."""
+
+
+class AssistantError(HubbubError):
+    """A request of an AI assistant is refused. Nothing was run or charged."""
 
 
 _NEW_KEY = "To get an answer, pay a new charge: pass a new key (key=, or --fresh on the command line)."

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from tests.accounting.conftest import as_document
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import ChargeRequest, Remark, RemarkCall
@@ -28,7 +29,7 @@ analysts:
   ana: {visits: {epsilon: 100000}, labs: {epsilon: 100000}}
   ben: {visits: {epsilon: 100000}}
 """)
-OTHER = parse_policy(POLICY.text.replace('"ben"', '"cy"'))
+OTHER = parse_policy(as_document(POLICY).replace('"ben"', '"cy"'))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

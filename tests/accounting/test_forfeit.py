@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.accounting.conftest import as_document
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.filters import Budget
@@ -93,7 +94,8 @@ def test_an_owner_who_knows_the_amount_may_name_it(restored: "Desk") -> None:
 
 def test_raising_the_cap_afterwards_gives_only_the_difference(restored: "Desk") -> None:
     write_off(restored)
-    wider = restored.policy.text.replace('"wards":{"budget":{"epsilon":"1"}}', '"wards":{"budget":{"epsilon":"3/2"}}')
+    wider = as_document(restored.policy)
+    wider = wider.replace('"wards":{"budget":{"epsilon":"1"}}', '"wards":{"budget":{"epsilon":"3/2"}}')
     wider = wider.replace('"wards":{"epsilon":"1"}', '"wards":{"epsilon":"3/2"}')
     with restored.open(policy=wider) as ledger:
         assert restored.exhaust(ledger, "0.25", dataset="wards")[0] == 2

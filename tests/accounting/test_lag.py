@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.accounting.conftest import POLICY, Desk
+from tests.accounting.conftest import POLICY, Desk, as_document
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.cost import ZERO, PrivacyCost, privacy_cost
@@ -159,7 +159,8 @@ def test_a_crash_loses_no_key_and_no_release(server: ServerDesk) -> None:
 def test_crash_after_crash_and_a_policy_that_changed_in_between(server: ServerDesk) -> None:
     crash(server, 30)
     crash(server, 40)  # the first 30 of these are replays
-    wider = server.policy.text.replace('"wards":{"budget":{"epsilon":"1"}}', '"wards":{"budget":{"epsilon":"2"}}')
+    wider = as_document(server.policy)
+    wider = wider.replace('"wards":{"budget":{"epsilon":"1"}}', '"wards":{"budget":{"epsilon":"2"}}')
     with server.open(policy=wider) as ledger:
         assert ledger.verify().sound
         assert spent(server)["dataset/wards"] == Fraction(40, 200)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.accounting.conftest import as_document
 
 from hubbub.accounting.calls import Charge, ChargeRequest
 from hubbub.accounting.chain import canonical
@@ -439,7 +440,9 @@ def test_a_charge_is_whole_or_absent_after_a_kill_at_any_step(file_desk: "Desk",
     desk = file_desk
     with desk.open() as ledger:
         desk.spend(ledger)
-    child = subprocess.run([sys.executable, "-c", KILLED, str(desk.database), desk.policy.text, point], timeout=60)
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED, str(desk.database), as_document(desk.policy), point], timeout=60
+    )
     assert child.returncode == -9
     with desk.open() as ledger:
         verification = ledger.verify()

@@ -392,12 +392,12 @@ def test_another_ledger_in_its_place_is_noticed(own_server: Server, fragile: "Po
 
 
 def test_no_statement_of_a_charge_scans_a_table_that_grows(desk: "PostgresDesk") -> None:
-    from hubbub.accounting import postgres
+    from hubbub.accounting import postgres_statements as sql
 
     ledger = desk.open()
     store: Any = ledger._store
     plans: list[str] = []
-    for statement in (postgres._LOCK_HEAD, postgres._RECALL, postgres._TOTALS, postgres._HASH):
+    for statement in (sql.LOCK_HEAD, sql.RECALL, sql.TOTALS, sql.HASH):
         count = statement.count("$")
         store._writer.do(f"PREPARE look{len(plans)} AS {statement}".encode())
         arguments = "(" + ", ".join(["'1'"] * count) + ")" if count else ""

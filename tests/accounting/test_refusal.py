@@ -83,18 +83,18 @@ def test_a_number_that_is_shown_down_never_grows(value: Fraction) -> None:
 
 def test_what_a_delta_is_left_is_said(desk: "Desk") -> None:
     ledger = desk.open()
-    event = ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=213)
+    event = ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=229)
     ledger.charge(desk.request(event=event))
     with pytest.raises(CapError) as refusal:
         ledger.charge(desk.request(event=event))
     assert f"costs δ={brief(privacy_cost(event).delta)}" in refusal.value.message
-    assert "only δ=2.05e-10 is left" in refusal.value.message
+    assert "only δ=4.04e-11 is left" in refusal.value.message
     assert "ε=" not in refusal.value.message + refusal.value.remedy
-    # half of the δ that is offered is a hundredth of what is left
+    # a tenth of the δ that is offered is a hundredth of what is left
     offered = Fraction(refusal.value.remedy.partition("--delta ")[2].partition(". Or")[0])
-    assert offered / 2 <= Fraction("2.05e-12")
-    small = ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=270)
-    assert offered / 4 <= privacy_cost(small).delta <= offered / 2
+    assert offered / 10 <= Fraction("4.05e-13")
+    small = ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=282)
+    assert offered / 20 <= privacy_cost(small).delta <= offered / 10
     ledger.charge(desk.request(event=small))
 
 

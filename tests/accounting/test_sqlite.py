@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.accounting.conftest import as_document
 
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.anchor import FileAnchor, former_path
@@ -295,7 +296,7 @@ print(granted)
 
 
 def test_processes_that_start_together_get_exactly_what_is_there(desk: "Desk") -> None:
-    command = [sys.executable, "-c", WORKER, str(desk.database), desk.policy.text]
+    command = [sys.executable, "-c", WORKER, str(desk.database), as_document(desk.policy)]
     children = [subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True) for n in range(4)]
     assert sum(int(child.communicate(timeout=120)[0]) for child in children) == 100
     with desk.open() as ledger:

@@ -182,11 +182,12 @@ def test_what_remains_falls_by_what_is_spent_and_the_rest_is_explained(desk: "De
     view = seen(ledger)
     after = {state.scope: state for state in view.caps}["analyst"]
     assert after.spent is not None
-    assert before.left - after.left == after.spent
-    assert after.spent + after.left == after.epsilon == 2
+    assert before.left == after.epsilon == 2
+    # one pure loss beside Gaussian noise costs the Gaussian filter a little more than its own ε
+    assert Fraction(18, 10) < after.spent + after.left <= 2
     orders = (1 + 10 ** (place / 500) for place in range(-500, 2000))
-    least = min(0.0075 * a + log(1 - 1 / a) - log(a * 0.5e-9) / (a - 1) for a in orders)
-    assert least <= float(after.spent) <= 1.2 * least
+    least = min(0.0075 * a + log(1 - 1 / a) - log(a * 1e-9) / (a - 1) for a in orders)
+    assert 0.9 * least <= float(after.spent) <= least  # the conversion of ρ, which the Gaussian filter undercuts
     assert (before.composed, after.composed) == (False, True)
     assert COMPOSED in view.text()
 

@@ -133,7 +133,7 @@ def test_entries_in_another_order_are_found(kept: "Desk") -> None:
     "edit",
     [
         "UPDATE totals SET spent = replace(spent, '1/4', '1/8')",
-        """UPDATE totals SET spent = replace(spent, ',"0"]', ',"1/9"]')""",
+        """UPDATE totals SET spent = replace(spent, ',"0",[', ',"1/9",[')""",
         "UPDATE totals SET spent = '[]' WHERE cap = 'dataset/visits'",
         "DELETE FROM totals WHERE cap = 'group/interns/visits'",
         "INSERT INTO totals SELECT 'analyst/eve/visits', spent, sequence FROM totals LIMIT 1",

@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 from tests.fixtures import postgres, spark
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 
 from hubbub.analyses.base import Arrays, EngineRun, Setting
@@ -69,7 +70,7 @@ def filled(rows: list[tuple[Any, ...]]) -> duckdb.DuckDBPyConnection:
         "CREATE TABLE t (who BIGINT, x DOUBLE, n BIGINT, kind VARCHAR, fine BOOLEAN, free DOUBLE, word VARCHAR,"
         " secret VARCHAR)"
     )
-    connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    insert_rows(connection, "t", rows)
     return connection
 
 

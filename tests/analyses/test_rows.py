@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -133,6 +134,12 @@ def test_an_order_depends_on_the_salt_and_on_no_other_row() -> None:
     assert first_of_each(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64), 3).tolist() == []
 
 
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Give one database for all examples: opening one takes longer than the example."""
+    return duckdb.connect()
+
+
 OWNERS = {
     Kind.REAL: ("DOUBLE", st.floats(width=64) | st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, 0.1])),
     Kind.INTEGER: ("BIGINT", st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)),
@@ -151,9 +158,10 @@ def test_owners_are_numbered_as_sql_tells_them_apart(kind: Kind, data: st.DataOb
     who = data.draw(st.lists(values, min_size=1, max_size=8))
     table = Table("t", (Column("who", kind), Column("i", Kind.INTEGER)), PrivacyUnit("who"))
     rows = Rows(table, table.columns[1:], RenderOptions("salt"))
-    with duckdb.connect() as local:
-        local.execute(f"CREATE TABLE t (who {type_}, i BIGINT)")
-        local.executemany("INSERT INTO t VALUES (?, ?)", [(each, i) for i, each in enumerate(who)])
+    with _database().cursor() as local:
+        local.execute(f"CREATE OR REPLACE TABLE t (who {type_}, i BIGINT)")
+        places = ", ".join(["(?, ?)"] * len(who))
+        local.execute(f"INSERT INTO t VALUES {places}", [cell for i, each in enumerate(who) for cell in (each, i)])
         taken = rows.take(arrays(local, rows.sql))
         same = local.execute("SELECT a.i, b.i FROM t AS a JOIN t AS b ON a.who = b.who").fetchall()
     number = dict(zip(taken.columns["i"].astype(int).tolist(), np.asarray(taken.owners).tolist(), strict=True))

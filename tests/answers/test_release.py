@@ -5,14 +5,15 @@ import io
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from datetime import date, datetime
 from fractions import Fraction
 
 import matplotlib as mpl
 import pytest
 
-from hubbub.answers.release import Cell, Output, Release, answer_json, text
+from hubbub.answers.cell_text import Cell, text
+from hubbub.answers.release import Output, Release, answer_json
 from hubbub.errors import ParameterError
 
 mpl.use("Agg")
@@ -40,6 +41,24 @@ def test_rows_and_intervals_are_row_by_row(release: Release) -> None:
     assert release.rows[0] == ("North", date(2020, 1, 1), 100, 2.5)
     assert release.intervals[0] == ((None, None), (None, None), (90.0, 110.0), (2.0, 3.0))
     assert release.intervals[2][3] == (None, 8.0)
+
+
+def test_what_is_left_is_computed_when_it_is_read_and_once(release: Release) -> None:
+    calls = list[int]()
+
+    def left() -> Fraction:
+        calls.append(1)
+        return Fraction(2, 3)
+
+    lazy = Release(release.outputs, release.ratio, release.epsilon, release.delta, release.receipt, left)
+    assert (lazy.rows, calls) == (release.rows, [])
+    assert (lazy.left, lazy.left, calls) == (Fraction(2, 3), Fraction(2, 3), [1])
+    assert lazy == release
+    assert replace(lazy, replayed=True).left == Fraction(2, 3)
+    assert len(calls) == 1
+    with pytest.raises(FrozenInstanceError):
+        lazy.left = Fraction(1)  # type: ignore[misc]
+    assert Release((), [], Fraction(1), Fraction(0), {}).left is None
 
 
 def test_json_has_exact_numbers_as_text_and_dates_as_iso(release: Release) -> None:

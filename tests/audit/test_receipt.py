@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from hubbub.audit import long_answer, receipt_atoms, receipt_cube, receipt_derived, receipt_draws, receipt_loss
 from hubbub.audit import receipt as receipts
 from hubbub.audit import receipt_format as receipt_form
 from hubbub.audit.receipt import check_receipt
@@ -84,7 +85,7 @@ def papers(folder: Path) -> Papers:
                     for delta in (None, 0):
                         if name == "discovered" and delta == 0:
                             continue
-                        release = session.query(sql, epsilon="2", delta=delta)
+                        release = session.query(sql, epsilon="2", delta=delta, fresh=True)
                         document = json.loads(json.dumps(release.document()))
                         found[f"{name} {unit[:3]} {relation} {delta}"] = document
     return found
@@ -228,13 +229,17 @@ def test_what_is_no_receipt_is_not_sound(document: object) -> None:
 
 
 def test_the_checker_imports_nothing_of_the_product() -> None:
-    for module, allowed in ((receipts, ["hubbub.audit.receipt_format"]), (receipt_form, [])):
+    own = {f"hubbub.audit.{name}" for name in ("receipt_format", "receipt_draws", "receipt_loss", "long_answer")}
+    own |= {f"hubbub.audit.receipt_{name}" for name in ("derived", "atoms", "cube")}
+    derived = (receipt_atoms, receipt_cube, receipt_derived)
+    for module in (receipts, receipt_form, *derived, receipt_draws, receipt_loss, long_answer):
         tree = ast.parse(Path(str(module.__file__)).read_text())
         names = [a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names]
-        names += [
-            f"{node.module}.{a.name}" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names
-        ]
-        assert [name for name in names if name.startswith("hubbub")] == allowed
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        assert all(node.level == 0 for node in imports)
+        names += [f"{node.module}.{a.name}" for node in imports for a in node.names]
+        ours = [name for name in names if name.startswith("hubbub")]
+        assert all(name in own or name.rpartition(".")[0] in own for name in ours), ours
 
 
 @pytest.mark.parametrize("keys", [1, 3, 50])
@@ -252,12 +257,12 @@ def test_the_checkers_own_tail_is_the_mechanisms_slip(keys: int, noise: Laplace 
         keys=keys, contribution=1, relation=Relation.ADD_REMOVE, noise=noise, delta=Fraction(1, 10**6)
     )
     draw = {"what": "keys", "per": "unit", "adds": [0, 1], "threshold": rule.threshold, "noise": to_facts(rule.event)}
-    found, _ = receipts._threshold(draw, [(None, keys, 1, keys)], "add_remove")
+    found, _ = receipt_draws._threshold(draw, [(None, keys, 1, keys)], "add_remove")
     assert rule.delta * (1 - Fraction(1, 10**9)) <= found.delta <= rule.delta
     for wrong in ({"keys": keys - 1}, {"above": rule.threshold}):
         draw["noise"] = {**to_facts(rule.event), **wrong}
-        with pytest.raises(receipts._ReceiptError):
-            receipts._threshold(draw, [(None, keys, 1, keys)], "add_remove")
+        with pytest.raises(receipt_loss.ReceiptError):
+            receipt_draws._threshold(draw, [(None, keys, 1, keys)], "add_remove")
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -266,10 +271,10 @@ def test_the_checker_derives_the_slips_of_weights(keys: int, rho: str, relation:
     """Two derivations of one δ, block by block and key by key: about what is stated, and at least 7/8 of it."""
     rule = WeightedSelection.from_rho(keys=keys, weight=5040, relation=relation, rho=rho, delta="1e-6")
     facts = {"keys": keys, "weight": 5040, "threshold": rule.threshold, "noise": to_facts(rule.event)}
-    loss, events = receipts._weights({"what": "weights", **facts}, [(None, 1, 1, 1)], relation.value)
+    loss, events = receipt_draws._weights({"what": "weights", **facts}, [(None, 1, 1, 1)], relation.value)
     assert rule.delta * Fraction(7, 8) <= loss.delta <= rule.delta * Fraction(10_001, 10_000)
     assert loss.rho == Fraction(rho)
-    assert events == [(receipts._facts(to_facts(rule.event)), 1)]
+    assert events == [(receipt_draws.exact_facts(to_facts(rule.event)), 1)]
     noise = {**to_facts(rule.noise.event), "sensitivity_squared": rule.noise.sensitivity_squared - 1}
     wrongs: list[dict[str, Any]] = [
         {"keys": keys + 1},
@@ -279,8 +284,8 @@ def test_the_checker_derives_the_slips_of_weights(keys: int, rho: str, relation:
         {"threshold": 5000},
     ]
     for wrong in wrongs:
-        with pytest.raises(receipts._ReceiptError):
-            receipts._weights({"what": "weights", **facts, **wrong}, [(None, 1, 1, 1)], relation.value)
+        with pytest.raises(receipt_loss.ReceiptError):
+            receipt_draws._weights({"what": "weights", **facts, **wrong}, [(None, 1, 1, 1)], relation.value)
 
 
 def test_the_scores_of_quantiles_together_move_by_the_common_multiple(papers: Papers) -> None:
@@ -305,7 +310,7 @@ def test_permute_and_flip_has_no_bounded_range(papers: Papers) -> None:
     rules = {pick["rule"] for draw in paper["draws"] for pick in draw["picks"]}
     assert rules <= {"permute_and_flip", "exponential"}
     facts = {"mechanism": "selection", "sensitivity": 2, "monotone": False, "rate": Fraction(1, 4)}
-    bounded = receipts._stated_loss(facts | {"rule": "exponential"})
-    pure = receipts._stated_loss(facts | {"rule": "permute_and_flip"})
+    bounded = receipt_draws.stated_loss(facts | {"rule": "exponential"})
+    pure = receipt_draws.stated_loss(facts | {"rule": "permute_and_flip"})
     assert bounded.pure == pure.pure == 1
     assert (bounded.rho, pure.rho) == (Fraction(1, 8), Fraction(1, 2))

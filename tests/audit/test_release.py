@@ -21,7 +21,7 @@ from hubbub.audit import release as releases
 from hubbub.audit.release import ReleaseAudit
 from hubbub.config import load
 from hubbub.curator.session import open_session
-from hubbub.curator.thresholds import Session as SessionState
+from hubbub.curator.thresholds import SessionState
 from hubbub.errors import ParameterError
 from hubbub.sql import measures
 from hubbub.sql import plan as plans

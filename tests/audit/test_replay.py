@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from tests.fixtures import owned_tables
 
 from hubbub.audit.replan import plan_again
 from hubbub.audit.replay import ReplayResult, replay
@@ -150,7 +151,7 @@ def test_a_plan_that_depends_on_the_order_of_rows_is_found() -> None:
 def test_an_analysis_that_does_not_cover_what_moved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     known, shown = tables(PrivacyUnit("patient", groups=2, rows=2), Relation.ADD_REMOVE), SimulatedData.show
 
-    def without_anybody(self: SimulatedData, *, removed: Any = (), replaced: Any = ()) -> None:
+    def without_anybody(self: SimulatedData, *, removed: Any = (), replaced: Any = (), **_: Any) -> None:
         shown(self, removed=range(self.units) if removed or replaced else ())
 
     text = "CALL moments(table => 'visits', columns => ['x'])"
@@ -162,3 +163,32 @@ def test_an_analysis_that_does_not_cover_what_moved_is_found(monkeypatch: pytest
 def test_a_user_defined_function_cannot_be_replayed() -> None:
     with pytest.raises(AuditError, match="HB634"):
         plan_again(Question("CALL release(code => 'ab')", epsilon=1), {}, salt="s", hashing="engine")
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("SELECT COUNT(*) AS n, SUM(x) AS s FROM items", "id"),
+        ("SELECT SUM(x) AS s FROM people JOIN orders ON person = id JOIN items USING (part, number)", "house"),
+    ],
+)
+def test_rows_that_have_their_owner_through_keys_are_simulated_with_it(text: str, unit: str) -> None:
+    """Some rows have an owner, and a plan without a bound on its rows is noticed."""
+
+    def spoil(made: Plan) -> Plan:
+        return replace(made, statements=tuple(replace(s, sql=s.sql.replace("<= 5", "<= 99")) for s in made.statements))
+
+    known = owned_tables.tables(unit)
+    honest = replayed(text, known)
+    assert honest.problems == []
+    assert honest.pairs[Relation.ADD_REMOVE] > 0
+    assert replayed(text, known, spoil).problems
+
+
+def test_simulated_rows_have_a_nan_whatever_chance_brings() -> None:
+    """Statements must expect NaN in every column of real numbers, so a replay must not depend on luck to try one."""
+    table = Table("t", (Column("x", Kind.REAL), Column("u", Kind.INTEGER)), PrivacyUnit("u", rows=1))
+    for seed in range(20):
+        with SimulatedData([table], units=8, chance=random.Random(seed)) as data:
+            rows = data.ask('SELECT count(*) AS n FROM "t" WHERE isnan(x)')
+            assert rows.through(lambda found: int(found["n"][0])) >= 1

@@ -289,7 +289,7 @@ def _labels(found: Found) -> set[str]:
 
 def fuzzing(report: Report) -> None:
     """Share the work, and hold what came back against the targets."""
-    inputs = report.scale(ci=2_500, full=50_000)
+    inputs = report.scale(ci=1_000, full=50_000)
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
         shares = [inputs // PROCESSES + (place < inputs % PROCESSES) for place in range(PROCESSES)]
         running = [pool.submit(fuzz, number, share, planted=False) for number, share in enumerate(shares, 1)]

@@ -187,6 +187,7 @@ class CarelessEngine:
         self._engine = engine
         self.dialect = engine.dialect
         self.fingerprint = engine.fingerprint
+        self.content_hash = engine.content_hash
         self.interrupt = engine.interrupt
         self.close = engine.close
 
@@ -237,7 +238,7 @@ def resources(report: Report, folder: Path, server: Server | None) -> None:
         heavy.clinic(folder / name, patient="heavy" in name, rows=rows, server=server, seconds=seconds)
         for name, seconds in places
     ]
-    texts = list(heavy.queries())[:: report.scale(ci=1 if server is None else 4, full=1)]
+    texts = list(heavy.queries())[:: report.scale(ci=2 if server is None else 6, full=1)]
     differ, failed, counts = 0, 0, {"answered": 0, "refused": 0, "failed": 0, "crashed": 0}
     with open_session(paths[0]) as one, open_session(paths[1]) as other:
         for number, sql in enumerate(report.progress(texts, prefix.replace("_", " "))):
@@ -273,7 +274,7 @@ def errors(report: Report) -> None:
     """Send every query that may raise an error that depends on the data."""
     texts = list(queries())
     whole = len(WHOLE)
-    chosen = texts[:whole] + random.Random(1).sample(texts[whole:], report.scale(ci=220, full=1500))
+    chosen = texts[:whole] + random.Random(1).sample(texts[whole:], report.scale(ci=100, full=1500))
     listener = LogListener()
     root = logging.getLogger()
     root.addHandler(listener)
@@ -312,8 +313,8 @@ def errors(report: Report) -> None:
     report.target("canaries_heard", len(loud), at_most=0)
     report.target("failed_after_the_charge", counts["failed"], at_most=0)
     report.target("errors_of_our_own", counts["crashed"], at_most=0)
-    report.target("accepted", counts["answered"], at_least=report.scale(ci=20, full=120))
-    report.target("plain_duckdb_tells_apart", biting, at_least=report.scale(ci=5, full=30))
+    report.target("accepted", counts["answered"], at_least=report.scale(ci=10, full=120))
+    report.target("plain_duckdb_tells_apart", biting, at_least=report.scale(ci=3, full=30))
 
 
 if __name__ == "__main__":

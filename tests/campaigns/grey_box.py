@@ -32,7 +32,6 @@ import numpy as np
 from tests.analyses.conftest import EXAMPLES, IN_ADVANCE
 from tests.campaigns import neighbors as neighbors
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, found_bounds, random_table
 from tests.campaigns.rig.observed_run import (
     InMemoryEngine,
     Observation,
@@ -41,6 +40,7 @@ from tests.campaigns.rig.observed_run import (
     observe,
 )
 from tests.campaigns.rig.random_sql import check_refusal, random_query
+from tests.campaigns.rig.random_table import PUBLIC, RandomTable, define_view, found_bounds, random_table
 from tests.fixtures.draws import difference
 from tests.fixtures.neighboring_data import RELATIONS, NeighboringSessions, neighboring_sessions
 from tests.fixtures.seeded_source import SeededSource
@@ -376,7 +376,7 @@ def batches(report: Report, goal: int) -> Iterator[tuple[list[str], Tally]]:
 
 def body(report: Report) -> None:
     tally, complaints = Tally(), list[str]()
-    goal = report.scale(ci=120, full=100_000)
+    goal = report.scale(ci=40, full=100_000)
     for heard, seen in batches(report, goal):
         complaints, tally = complaints + heard, tally + seen
     asked = tally.queries

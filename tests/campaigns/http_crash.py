@@ -6,11 +6,14 @@ such keys are counted, and have no answer ever after. After each kill the ledger
 verifies, every answer that a client got has its charge and is kept byte for byte, and nothing was charged twice. The
 next server is ready in under 5 seconds and gives the same answers to the same keys.
 
+Servers of two workers lose one of them at random times, while the other goes on and gets the retries.
+
 The campaign has an error planted too: a server that answers first and records a moment later. It must be caught.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.http_crash
 """
 
+import os
 import random
 import re
 import shutil
@@ -129,6 +132,7 @@ class Episode:
     town: ServerFolder
     chance: random.Random
     plant: Callable[[], None] | None = None
+    workers: int = 1
     told: Told = field(default_factory=Told)
     ready: dict[type, list[float]] = field(default_factory=lambda: {ForkedServer: [], SpawnedServer: []})
     kills: int = 0
@@ -156,6 +160,35 @@ class Episode:
         self.kills += 1
         self.serving += len(self.told.answers) > before
         self.look()
+
+    def lose_workers(self, kills: int) -> None:
+        """Start a server of several workers, load it, kill one worker after the other, and stop it in good order."""
+        port = free_port()
+        server = self._start(port)
+        clients = Clients(self.town, self.told, port, self.chance)
+        try:
+            self._await(port, server)
+            for _ in range(kills):
+                self._let_all_run(server)
+                before = len(self.told.answers)
+                self._let_answer(before + self.chance.randint(1, LIFE))
+                os.kill(self.chance.choice(server.workers()), signal.SIGKILL)
+                self.kills += 1
+                self.serving += len(self.told.answers) > before
+            self._let_all_run(server)
+        finally:
+            clients.stop()
+            code = server.end(signal.SIGTERM)
+        if code != 0:
+            self.told.broken.append(f"the supervisor ended with {code}")
+        self.look()
+
+    def _let_all_run(self, server: SpawnedServer | ForkedServer) -> None:
+        until = time.monotonic() + 60
+        while len(server.workers()) < self.workers:
+            if time.monotonic() > until:
+                raise TimeoutError("a worker was not replaced")
+            time.sleep(0.01)
 
     def _await(self, port: int, server: SpawnedServer | ForkedServer) -> None:
         self.ready[type(server)].append(await_ready(port, server))
@@ -196,7 +229,9 @@ class Episode:
     def _start(self, port: int) -> SpawnedServer | ForkedServer:
         self.starts += 1
         cold = self.plant is None and self.starts % COLD == 0
-        return SpawnedServer(self.town.config, port) if cold else ForkedServer(self.town.config, port, self.plant)
+        if cold:
+            return SpawnedServer(self.town.config, port, self.workers)
+        return ForkedServer(self.town.config, port, self.plant, self.workers)
 
     def look(self) -> None:
         """Open the ledger as it was left, beside no server, and compare it with what was told."""
@@ -272,11 +307,20 @@ class Campaign:
                     episode.live()
             self.close(episode)
 
-    def open(self, dsn: str | None, plant: Callable[[], None] | None = None) -> Episode:
+    def lose_workers(self, report: Report, wanted: int, label: str, *, postgres: bool) -> None:
+        """Kill so many workers, each of two."""
+        with ExitStack() as databases:
+            for number in report.progress(range(0, wanted, KILLS_A_LEDGER), label):
+                dsn = databases.enter_context(self.server.database()) if postgres else None
+                episode = self.open(dsn, workers=2)
+                episode.lose_workers(min(KILLS_A_LEDGER, wanted - number))
+                self.close(episode)
+
+    def open(self, dsn: str | None, plant: Callable[[], None] | None = None, workers: int = 1) -> Episode:
         """Begin with an empty ledger."""
         self.towns += 1
         town = ServerFolder(self.base / str(self.towns), dsn=dsn)
-        return Episode(town, random.Random(self.chance.getrandbits(64)), plant)
+        return Episode(town, random.Random(self.chance.getrandbits(64)), plant, workers)
 
     def close(self, episode: Episode | None) -> None:
         """End an episode and add it up."""
@@ -312,6 +356,8 @@ def body(report: Report) -> None:
         campaign = Campaign(Path(base), server)
         campaign.run(report, report.scale(ci=6, full=900), "kills, SQLite", postgres=False)
         campaign.run(report, report.scale(ci=2, full=100), "kills, PostgreSQL", postgres=True)
+        campaign.lose_workers(report, report.scale(ci=2, full=100), "kills of a worker, SQLite", postgres=False)
+        campaign.lose_workers(report, report.scale(ci=1, full=25), "kills of a worker, PostgreSQL", postgres=True)
         found = campaign.planted(20)
     report.figure("kills", campaign.kills)
     report.figure("ledgers", campaign.towns)

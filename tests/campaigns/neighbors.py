@@ -5,151 +5,59 @@ valid queries (including self-joins), one unit removed or replaced, another row 
 are removed or replaced in every combination, and all combinations that differ in one unit are compared: twelve pairs of
 neighbors from eight runs. The same comparison must detect planted errors. It runs on DuckDB, then on a real PostgreSQL,
 whose query plans are varied instead of threads.
+
+A second part does the same with several tables, in which owners are found through keys, by time, or are two, and with
+queries of every operator within a unit (`rig.random_schema_sql`). There the rows before aggregation are compared as
+well: without a unit they are exactly those of all others, and each belongs to a unit of the data.
 """
 
+import os
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import duckdb
 import psycopg
 from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.random_schema import WARD_ROWS, RandomSchema, random_schema
+from tests.campaigns.rig.random_schema_sql import FAMILIES, check_schema_refusal, random_schema_query
 from tests.campaigns.rig.random_sql import check_refusal, random_query
+from tests.campaigns.rig.random_table import RandomTable, define_view, found_bounds, random_table
 from tests.fixtures import postgres
 from tests.fixtures.postgres_server import Server
 
 from hubbub.audit.sensitivity import at_random_bounds, check_sensitivity, queries
-from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
+from hubbub.core.schema import PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.engines.postgres.connection import PostgresEngine
 from hubbub.errors import QueryError, RunError
+from hubbub.sql import fanout, render
 from hubbub.sql.allocation import unit_contribution
-from hubbub.sql.bind import bind
+from hubbub.sql.bind import bind, bind_releases
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.measures import sensitivity
 from hubbub.sql.noise import Noise
 from hubbub.sql.plan import Plan, plan
+from hubbub.sql.query import Query
+from hubbub.sql.relations import owner_columns
 
-WORDS = ("North", "Ça", "Ca\u0327", "", "\u200b", "🙂", "O'Brien")
-REALS: tuple[float | None, ...] = (
-    None,
-    float("nan"),
-    float("inf"),
-    float("-inf"),
-    0.0,
-    -0.0,
-    2.0**53,
-    -(2.0**53) - 2,
-    1e300,
-    -1e300,
-    5e-324,
-    7.5,
-)
-WHOLE: tuple[int | None, ...] = (None, 0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 3, 4)
-PUBLIC = Table(
-    "areas",
-    (Column("area", Kind.TEXT, values=WORDS[:5]), Column("zone", Kind.TEXT, values=("a", "b"))),
-    unit=None,
-    unique=("area",),
-)
+World = RandomTable | RandomSchema
 
 
-@dataclass(frozen=True)
-class RandomTable:
-    """A declared table and its rows: owner, alternative (0: original, 1: replacement), values."""
-
-    table: Table
-    units: int
-    by_row: bool
-
-
-def random_table(
-    rng: random.Random, connection: duckdb.DuckDBPyConnection, *, crowd: int = 0, unit: PrivacyUnit | None = None
-) -> RandomTable:
-    """Create a random schema and its rows; neighbors are views of the same rows."""
-    if unit is None:
-        wide = PrivacyUnit("u", groups=rng.choice((1, 2, 3, 50)), rows=rng.choice((1, 2, 5)))
-        unit = PrivacyUnit(None) if rng.random() < 0.3 else wide
-    by_row = unit.column is None
-    low, span = rng.choice((0, -5, 2, -100)), rng.choice((1, 10, 1000))
-    step = rng.choice((None, Fraction(1, 2)))
-    columns = (
-        Column("u", rng.choice((Kind.INTEGER, Kind.TEXT))),
-        Column("k", Kind.TEXT, values=WORDS[: rng.randint(1, 5)], other=rng.choice((None, "Ça"))),
-        Column("w", Kind.TEXT),
-        Column("b", Kind.BOOLEAN),
-        Column("x", Kind.REAL, bounds=Bounds(Fraction(low), Fraction(low + span)), step=step),
-        Column("y", Kind.INTEGER, bounds=Bounds(Fraction(rng.choice((-3, 0))), Fraction(rng.choice((4, 90))))),
-    )
-    other = columns[1].other
-    if other is not None and other not in (columns[1].values or ()):
-        columns = (columns[0], replace(columns[1], values=(*(columns[1].values or ()), other)), *columns[2:])
-    table = Table("t", columns, unit, rng.choice(list(Relation)))
-    units = rng.choice((0, 1, 4, 8, 12))
-    rows: list[tuple[object, ...]] = []
-    for owner in range(units):
-        for alternative in (0, 1):
-            for _ in range(1 if by_row else rng.choice((0, 1, 1, 2, 4, 9))):
-                row = (
-                    owner,
-                    alternative,
-                    str(owner),
-                    rng.choice((*WORDS, None)),
-                    rng.choice((*WORDS, None)),
-                    rng.choice((True, False, None)),
-                    rng.choice(REALS) if rng.random() < 0.4 else rng.uniform(low - span, low + 2 * span),
-                    rng.choice(WHOLE) if rng.random() < 0.4 else rng.randint(-5, 100),
-                )
-                rows += [row] * (1 if by_row else rng.choice((1, 1, 1, 2)))
-    for name in ("rows0", "rows1"):
-        rng.shuffle(rows)
-        connection.execute(
-            f"CREATE OR REPLACE TABLE {name} "
-            "(owner BIGINT, alternative INTEGER, u VARCHAR, k VARCHAR, w VARCHAR, b BOOLEAN, x DOUBLE, y BIGINT)"
-        )
-        if rows:
-            places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
-            connection.execute(f"INSERT INTO {name} VALUES {places}", [value for row in rows for value in row])
-        if crowd and units and not by_row:
-            connection.execute(
-                f"INSERT INTO {name} SELECT 0, 0, '0', CASE WHEN range % 3 = 0 THEN 'North' ELSE 'Ça' END, 'North', "
-                f"TRUE, range % 17, range % 5 FROM range({crowd}) ORDER BY hash(range, '{name}')"
-            )
-    return RandomTable(table, units, by_row)
-
-
-def found_bounds(rng: random.Random) -> PrivacyUnit | None:
-    """Return a unit whose bounds each query finds, for a part of the tables."""
-    most = rng.choice((1, 3, 20))
-    return PrivacyUnit("u", most, most, auto=True) if rng.random() < 0.25 else None
-
-
-def define_view(connection: duckdb.DuckDBPyConnection, world: RandomTable, *, rows: str, gone: frozenset[int]) -> None:
-    """Define the view t without the units in `gone`, or with their replacements."""
-    connection.execute(f"CREATE OR REPLACE VIEW t AS {select_rows(world, rows=rows, gone=gone)}")
-
-
-def select_rows(world: RandomTable, *, rows: str, gone: frozenset[int]) -> str:
-    """Return the SELECT statement of that view."""
-    kept = "alternative = 0"
-    if gone:
-        listed = ", ".join(map(str, sorted(gone)))
-        swapped = f"owner IN ({listed}) AND alternative = 1" if world.table.relation is Relation.REPLACE else "FALSE"
-        kept = f"(alternative = 0 AND owner NOT IN ({listed})) OR ({swapped})"
-    unit = "CAST(u AS BIGINT) AS u" if world.table.columns[0].kind is Kind.INTEGER else "u"
-    return f"SELECT {unit}, k, w, b, x, y FROM {rows} WHERE {kept}"
-
-
-def random_plan(rng: random.Random, world: RandomTable, text: str, dialect: Dialect) -> Plan:
-    query = bind(text, tables={"t": world.table, "areas": PUBLIC})
-    delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
-    auto = world.table.unit is not None and world.table.unit.auto  # bounds that are found need Laplace noise
+def random_plan(rng: random.Random, world: World, text: str, dialect: Dialect, *, lists: bool = False) -> Plan:
+    query = bind_releases(text, tables=world.tables)
+    if not isinstance(query, Query):
+        raise AssertionError(f"{text}: several releases")
+    auto = any(each.unit is not None and each.unit.auto for each in query.tables)
+    delta = Fraction(1, 10**6) if lists or rng.random() < 0.5 else Fraction(0)
+    # bounds that are found need Laplace noise
     noise: Noise | None = rng.choice(("laplace", "gaussian")) if delta and not query.top and not auto else None
     made = plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), noise=noise, dialect=dialect)
     return at_random_bounds(made, rng)
@@ -170,16 +78,23 @@ class DuckDBTarget:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
 
-    def settle(self, world: RandomTable) -> None:
+    def settle(self, world: World) -> None:
         """Do nothing: DuckDB already has the rows."""
 
     def vary(self, rng: random.Random) -> None:
         """Change the number of threads, and so the row order."""
         self.connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
 
-    def seen(self, world: RandomTable, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
-        """Run a plan on one neighbor."""
+    def load(self, world: World, rows: str, gone: frozenset[int]) -> None:
+        """Define the tables of one neighbor."""
         define_view(self.connection, world, rows=rows, gone=gone)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a relation."""
+        return self.connection.execute(sql).fetchall()
+
+    def seen(self, made: Plan) -> Tables:
+        """Run a plan on the tables of a neighbor."""
         try:
             return {name: self.connection.execute(sql).fetchnumpy() for name, sql in queries(made).items()}
         except (duckdb.ParserException, duckdb.BinderException):
@@ -197,17 +112,27 @@ class PostgresTarget:
         self.connection = connection
         self._server = server
         self._owner = psycopg.connect(server.dsn("neighbors"), autocommit=True)
-        postgres.copied(connection, ["areas"], server, "neighbors")
+        postgres.copied(connection, ["areas", "wards"], server, "neighbors")
         self._engine: PostgresEngine | None = None
         self._tables: Mapping[str, Table] = {}
 
-    def settle(self, world: RandomTable) -> None:
-        """Copy the rows of a new table."""
-        self._owner.execute("DROP VIEW IF EXISTS t")
-        postgres.copied(self.connection, ["rows0", "rows1"], self._server, "neighbors")
-        self._tables = {"t": world.table, "areas": PUBLIC}
-        self._owner.execute(f"CREATE VIEW t AS {select_rows(world, rows='rows0', gone=frozenset())}".encode())
+    def settle(self, world: World) -> None:
+        """Copy the rows of new tables."""
+        for name in world.views("rows0", frozenset()):
+            self._owner.execute(f"DROP VIEW IF EXISTS {name}".encode())
+        postgres.copied(self.connection, world.bases, self._server, "neighbors")
+        self._tables = world.tables
+        self.load(world, "rows0", frozenset())
         self._open()
+
+    def load(self, world: World, rows: str, gone: frozenset[int]) -> None:
+        """Define the tables of one neighbor."""
+        for name, select in world.views(rows, gone).items():
+            self._owner.execute(f"CREATE OR REPLACE VIEW {name} AS {select}".encode())
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a relation."""
+        return self._owner.execute(sql.encode()).fetchall()
 
     def vary(self, rng: random.Random) -> None:
         """Change the options of the planner."""
@@ -217,9 +142,8 @@ class PostgresTarget:
                 self._owner.execute(f"ALTER DATABASE neighbors SET {setting} = {value}".encode())
             self._open()
 
-    def seen(self, world: RandomTable, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
-        """Run a plan on one neighbor."""
-        self._owner.execute(f"CREATE OR REPLACE VIEW t AS {select_rows(world, rows=rows, gone=gone)}".encode())
+    def seen(self, made: Plan) -> Tables:
+        """Run a plan on the tables of a neighbor."""
         for sql in queries(made).values():  # invalid SQL is an error of the campaign, as above
             self._owner.execute(f"EXPLAIN {sql}".encode())
         try:
@@ -261,7 +185,9 @@ class Tally:
     accepted: int = 0
     refused: int = 0
     pairs: int = 0
+    row_pairs: int = 0
     orders: int = 0
+    families: Counter[str] = field(default_factory=Counter)
 
 
 def fuzz(rng: random.Random, ground: Target, tally: Tally, *, crowd: int) -> Iterator[str]:
@@ -278,30 +204,107 @@ def fuzz(rng: random.Random, ground: Target, tally: Tally, *, crowd: int) -> Ite
             continue
         tally.accepted += 1
         try:
-            for complaint in _compared(rng, ground, world, made, tally):
+            for complaint in _compared(rng, ground, world, made, world.movable(rng, text), tally):
                 yield f"{text}: {complaint}"
         except EngineFailure as error:
             yield f"{text}: {error}"
 
 
-def _compared(rng: random.Random, ground: Target, world: RandomTable, made: Plan, tally: Tally) -> Iterator[str]:
+def fuzz_schema(
+    rng: random.Random,
+    ground: Target,
+    tally: Tally,
+    family: str,
+    *,
+    queries: int,
+    share: float = 0.5,
+    spoil: Callable[[str], str] = str,
+) -> Iterator[str]:
+    """Run queries about one operator on neighbors of a random schema; yield where rows or results are wrong.
+
+    The rows before aggregation are compared for all queries, and the results for a share of them. `spoil` plants an
+    error in the SQL of these rows.
+    """
+    world = random_schema(rng, ground.connection)
+    ground.settle(world)
+    for _ in range(queries):
+        query = random_schema_query(rng, world.unit, family)
+        try:
+            made = random_plan(rng, world, query.text, ground.dialect, lists=query.lists)
+        except QueryError as error:
+            check_schema_refusal(error, query, ground.dialect.name)
+            tally.refused += 1
+            continue
+        tally.accepted += 1
+        tally.families[query.family] += 1
+        movable = world.movable(rng, query.text)
+        try:
+            complaints = [*_compare_rows(rng, ground, world, made, movable, tally, spoil)]
+            if rng.random() < share:
+                complaints += _compared(rng, ground, world, made, movable, tally)
+        except EngineFailure as error:
+            complaints = [str(error)]
+        yield from (f"{query.text}: {complaint}" for complaint in complaints)
+
+
+def _compared(
+    rng: random.Random, ground: Target, world: World, made: Plan, movable: list[int], tally: Tally
+) -> Iterator[str]:
+    def seen(rows: str, gone: frozenset[int]) -> Tables:
+        ground.load(world, rows, gone)
+        return ground.seen(made)
+
     ground.vary(rng)
-    whole = ground.seen(world, made, "rows0", frozenset())
+    whole = seen("rows0", frozenset())
     if rng.random() < 0.3:
         ground.vary(rng)
         tally.orders += 1
-        if check_sensitivity(made, whole, ground.seen(world, made, "rows1", frozenset()), nothing=True):
+        if check_sensitivity(made, whole, seen("rows1", frozenset()), nothing=True):
             yield "The row order changes the exact integers."
-    # unit 0 is the one with very many rows, if there is one
-    movable = [0, *rng.sample(range(1, world.units), min(world.units - 1, rng.choice((2, 3))))] if world.units else []
     results = {frozenset[int](): whole}
     for unit in movable:
         for gone in [each | {unit} for each in results]:
-            results[gone] = ground.seen(world, made, rng.choice(("rows0", "rows1")), gone)
+            results[gone] = seen(rng.choice(("rows0", "rows1")), gone)
     for gone, fewer in results.items():
         for unit in gone:
             tally.pairs += 1
             yield from check_sensitivity(made, results[gone - {unit}], fewer)
+
+
+def _compare_rows(
+    rng: random.Random,
+    ground: Target,
+    world: RandomSchema,
+    made: Plan,
+    movable: list[int],
+    tally: Tally,
+    spoil: Callable[[str], str],
+) -> Iterator[str]:
+    """Compare the rows that a query aggregates: without a unit they are those of all others, bit by bit."""
+    rel = made.query.relation
+    places = owner_columns(rel)
+    if len(places) == 1:
+        rel = fanout.bound_joins(rel, fanout.TruncationBounds(None, None, "s", "engine")).rel
+    sql = f"SELECT * FROM ({spoil(render.relation(rel, ground.dialect))}) AS r"
+
+    def rows(gone: frozenset[int]) -> list[tuple[Any, ...]]:
+        ground.load(world, rng.choice(("rows0", "rows1")), gone)
+        return [(*row[: len(places)], *map(repr, row[len(places) :])) for row in ground.rows(sql)]
+
+    def without(gone: list[tuple[Any, ...]], unit: int) -> Counter[tuple[Any, ...]]:
+        place, owner = world.owner(unit)
+        return Counter(row for row in gone if place >= len(places) or row[place] != owner)
+
+    whole, known = rows(frozenset()), {world.owner(unit) for unit in world.units}
+    if any((place, row[place]) not in known for row in whole for place in range(len(places))):
+        yield "A row has an owner who is not in the data."
+    for unit in movable:
+        fewer = rows(frozenset({unit}))
+        tally.row_pairs += 1
+        if without(whole, unit) != without(fewer, unit):
+            yield f"Rows of others change with unit {unit}."
+        if world.relation is Relation.ADD_REMOVE and without(fewer, unit) != Counter(fewer):
+            yield f"Rows of unit {unit} stay without it."
 
 
 # --- planted errors ----------------------------------------------------------------------------------------------
@@ -400,7 +403,8 @@ def is_detected(rng: random.Random, ground: Target, planted: PlantedError) -> bo
         if len(made.groups[0].keys) and planted.unit == ONE and made.size <= 1:
             continue  # a single group: there is nothing to bound
         try:
-            if any(True for _ in _compared(rng, ground, world, planted.spoil(made), Tally())):
+            spoiled, movable = planted.spoil(made), world.movable(rng, planted.text)
+            if any(True for _ in _compared(rng, ground, world, spoiled, movable, Tally())):
                 return True
         except EngineFailure:
             return True
@@ -427,13 +431,53 @@ def search(report: Report, ground: Target, goal: int, worlds: int) -> None:
         report.target(f"{prefix}planted: {name}", is_detected(rng, ground, planted), at_least=1)
 
 
+#: Errors in the rows of queries about an operator; each must be detected.
+PLANTED_SCHEMAS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "a window over all units": (
+        "windows and QUALIFY",
+        lambda sql: sql.replace('PARTITION BY "$unit"', "PARTITION BY TRUE"),
+    ),
+    "a reference that leads nowhere": ("joins along keys", lambda sql: sql.replace("INNER JOIN", "LEFT JOIN")),
+}
+
+
+def search_schemas(report: Report, ground: Target, rounds: int, queries: int) -> None:
+    """Fuzz each operator over several tables, and report."""
+    rng, tally, complaints = random.Random(int(os.environ.get("HUBBUB_TURN") or 0)), Tally(), list[str]()
+    prefix = "schemas: " if ground.name == "duckdb" else f"{ground.name}: schemas: "
+    for family in report.progress(FAMILIES * rounds, f"{prefix}neighbors"):
+        complaints += fuzz_schema(rng, ground, tally, family, queries=queries)
+    for complaint in complaints[:20]:
+        report.say(complaint)
+    report.figure(f"{prefix}accepted queries", tally.accepted)
+    report.figure(f"{prefix}refused queries", tally.refused)
+    report.figure(f"{prefix}orders and threads", tally.orders)
+    report.figure(f"{prefix}pairs", tally.pairs)
+    report.target(f"{prefix}pairs of exact rows", tally.row_pairs, at_least=rounds * len(FAMILIES))
+    report.target(f"{prefix}operators", len(tally.families), at_least=len(FAMILIES))
+    report.target(f"{prefix}rows or results too far apart", len(complaints), at_most=0)
+    if ground.name == "duckdb":
+        for name, (family, spoil) in PLANTED_SCHEMAS.items():
+            tries = (fuzz_schema(rng, ground, Tally(), family, queries=3, share=0.0, spoil=spoil) for _ in range(20))
+            report.target(f"{prefix}planted: {name}", any(True for part in tries for _ in part), at_least=1)
+
+
 def body(report: Report) -> None:
+    parts = report.parts("tables", "schemas", "postgres", "postgres-schemas")
     connection = duckdb.connect(":memory:")
     connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
     connection.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
-    search(report, DuckDBTarget(connection), report.scale(ci=2000, full=100_000), report.scale(ci=60, full=3000))
-    with on_postgres(connection) as ground:
-        search(report, ground, report.scale(ci=300, full=20_000), report.scale(ci=30, full=2000))
+    connection.execute(f"CREATE TABLE wards AS FROM ({WARD_ROWS}) AS w(code, zone, beds)")
+    if "tables" in parts:
+        search(report, DuckDBTarget(connection), report.scale(ci=600, full=100_000), report.scale(ci=60, full=3000))
+    if "schemas" in parts:
+        search_schemas(report, DuckDBTarget(connection), report.scale(ci=1, full=4), report.scale(ci=3, full=6))
+    if {"postgres", "postgres-schemas"} & {*parts}:
+        with on_postgres(connection) as ground:
+            if "postgres" in parts:
+                search(report, ground, report.scale(ci=100, full=20_000), report.scale(ci=30, full=2000))
+            if "postgres-schemas" in parts:
+                search_schemas(report, ground, report.scale(ci=1, full=3), report.scale(ci=1, full=6))
 
 
 if __name__ == "__main__":

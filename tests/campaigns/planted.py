@@ -25,15 +25,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import detect_contract, detect_ledger, detect_noise, detect_plans
+from tests.campaigns.rig import detect_contract, detect_ledger, detect_noise, detect_owners, detect_plans
 from tests.campaigns.rig.bugs import Bug
 from tests.campaigns.rig.bugs_analyses import ANALYSED
 from tests.campaigns.rig.bugs_noise import NOISE
+from tests.campaigns.rig.bugs_owners import OWNERS
 from tests.campaigns.rig.bugs_path import PATH
 from tests.campaigns.rig.bugs_sql import SQL
 
 TABLE = Path(__file__).parents[2] / "docs" / "planted.md"
-BUGS: tuple[Bug, ...] = (*NOISE.bugs, *SQL.bugs, *PATH.bugs, *ANALYSED.bugs)
+BUGS: tuple[Bug, ...] = (*NOISE.bugs, *SQL.bugs, *OWNERS.bugs, *PATH.bugs, *ANALYSED.bugs)
 PATIENCE = 900.0  # time limit in seconds for one child
 AT_ONCE = 10  # number of errors at small scale
 GOAL = 0.98
@@ -46,6 +47,7 @@ def detectors() -> dict[str, Check]:
     found: dict[str, Check] = {
         **detect_noise.CHECKS,
         **detect_plans.CHECKS,
+        **detect_owners.CHECKS,
         **detect_ledger.CHECKS,
         **detect_contract.CHECKS,
     }

@@ -283,8 +283,8 @@ def body(report: Report) -> None:
     report.figure("slowdown by others", round(factor, 2))
     alone = factor < _BUSY and "PYTEST_XDIST_WORKER" not in os.environ
     with tempfile.TemporaryDirectory() as folder:
-        victim = siege(Path(folder) / "right", float(report.scale(ci=6, full=120)))
-        planted = siege(Path(folder) / "planted", float(report.scale(ci=4, full=20)), shared)
+        victim = siege(Path(folder) / "right", float(report.scale(ci=4, full=120)))
+        planted = siege(Path(folder) / "planted", float(report.scale(ci=3, full=20)), shared)
     for name, taken in victim.taken.items():
         report.figure(f"{name}: answers", len(taken))
         report.figure(f"{name}: p50, s", round(within(taken, 50), 3))

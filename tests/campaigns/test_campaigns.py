@@ -13,11 +13,12 @@ CAMPAIGNS = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in (
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
-def test_campaign_meets_its_targets_at_small_scale(name: str) -> None:
+def test_campaign_meets_its_targets_at_small_scale(name: str, request: pytest.FixtureRequest) -> None:
+    shared = {"HUBBUB_SPARK": request.getfixturevalue("spark_address")} if name == "spark" else {}
     run = subprocess.run(
         [sys.executable, "-m", f"tests.campaigns.{name}"],
         cwd=HERE.parents[1],
-        env={**os.environ, "HUBBUB_CAMPAIGN": "ci"},
+        env={**os.environ, **shared, "HUBBUB_CAMPAIGN": "ci"},
         capture_output=True,
         text=True,
         timeout=900,

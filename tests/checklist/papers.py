@@ -21,7 +21,7 @@ INTRODUCTION = """# The founding papers, section by section
 What the five papers say that hubbub was built from, where each construct is found here, and what we measured: the
 command that a user types and the figure that it printed. `make checklist` runs every command again and compares its
 figures (`make checklist ARGS="--row 61"` runs one); `make papers` writes this page. The commands run in a folder with
-the tables and the hubbub.yaml of [tests/checklist/data](../tests/checklist/data) and the health data of `hubbub demo`.
+the tables and the hubbub.yaml of `tests/checklist/data` and the health data of `hubbub demo`.
 
 Where a statement is wrong or ambiguous in print, hubbub implements the corrected form, and a test shows that the
 corrected form holds and that the printed one fails. Each paper ends with a list of them.

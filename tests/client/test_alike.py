@@ -14,7 +14,7 @@ from tests.server.conftest import lay_out
 import hubbub
 from hubbub.answers.budget import BudgetOverview
 from hubbub.answers.estimate import Estimate
-from hubbub.answers.methods import Analyses
+from hubbub.answers.methods_tables import TableMethods
 from hubbub.answers.release import Release
 from hubbub.client.async_session import AsyncSession
 from hubbub.client.session import RemoteSession
@@ -23,6 +23,7 @@ from hubbub.curator.session import Session
 from hubbub.errors import BudgetError, HubbubError, ParameterError, QueryError
 
 COUNT = "SELECT COUNT(*) AS n FROM health"
+MOMENTS = {"table": "health", "columns": ["spending"]}
 PLANS = "SELECT coinsurance, COUNT(*) AS n, AVG(visits) AS visits FROM health GROUP BY coinsurance"
 
 
@@ -37,8 +38,8 @@ def test_the_sessions_have_the_same_methods() -> None:
     # who holds the data may hand `release` a function beside a number; a server takes no code
     embedded = methods(Session)
     release = embedded.pop("release")
-    # and publishes the profiles that it makes; from a server they are an analyst's own, as `Analyses` has it
-    assert embedded.pop("profile") == methods(Analyses)["profile"]
+    # and publishes the profiles that it makes; from a server they are an analyst's own, as `TableMethods` has it
+    assert embedded.pop("profile") == methods(TableMethods)["profile"]
     for kind in (RemoteSession, AsyncSession):
         served = methods(kind)
         assert list(served.pop("release").parameters) == list(release.parameters)[:2] == ["self", "number"]
@@ -111,12 +112,19 @@ def test_the_same_question_is_replayed_and_a_key_draws_anew(session: Any) -> Non
     assert not other.replayed
     assert other.document() != first.document()
     assert session.query(COUNT, epsilon=0.1, key="second").document() == other.document()
+    with pytest.raises(ParameterError, match="HB768"):
+        session.query(COUNT, epsilon=0.1, key="third", fresh=True)
     (view,) = session.budget()
     assert isinstance(view, BudgetOverview)
     (own,) = [state for state in view.caps if state.scope == "analyst"]
     assert (own.spent, own.left) == (Fraction(2, 10), Fraction(98, 10))
     assert "spent 0.2 of ε=10" in repr(session.budget())
     assert "Fraction" not in repr(session.budget()) + repr(session.releases())
+    fresh = session.query(COUNT, epsilon=0.1, fresh=True)
+    assert not fresh.replayed
+    assert not session.call("moments", MOMENTS, epsilon=0.1).replayed
+    assert session.call("moments", MOMENTS, epsilon=0.1).replayed
+    assert not session.call("moments", MOMENTS, epsilon=0.1, fresh=True).replayed
 
 
 def test_public_tables_are_answered_exactly_without_an_epsilon(session: Any) -> None:

@@ -282,6 +282,9 @@ class Endless:
         assert self.stopped.wait(30)
         raise RuntimeError("stopped")
 
+    def content_hash(self, name: str) -> Secret[bytes] | None:
+        return self._engine.content_hash(name)
+
     def fingerprint(self, name: str) -> Secret[bytes]:
         return self._engine.fingerprint(name)
 

@@ -91,7 +91,17 @@ def test_the_light_wheel_asks_a_server_with_httpx_alone(wheel: zipfile.ZipFile, 
     plain = [text for text in told.get_all("Requires-Dist", []) if "extra ==" not in text]
     assert [Requirement(text).name for text in plain] == ["httpx"]
     rooms = {name.split("/")[1] for name in names if name.startswith("hubbub/")}
-    assert rooms == {"__init__.py", "errors.py", "py.typed", "LICENSE", "core", "answers", "client", "dbapi.py"}
+    assert rooms == {
+        "__init__.py",
+        "errors.py",
+        "py.typed",
+        "LICENSE",
+        "core",
+        "answers",
+        "client",
+        "dbapi.py",
+        "frames.py",
+    }
     assert not [name for name in names if name.endswith(".pyc")]
     for need in closure("httpx", set()):
         for file in distribution(need).files or ():

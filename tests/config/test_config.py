@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.config import Config, examine, load
 from hubbub.config.columns import read_column
+from hubbub.config.policy import parse_policy
 from hubbub.core.schema import Bounds, Kind, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.engines.base import Field
@@ -97,6 +98,7 @@ def test_a_type_that_cannot_be_used_is_disabled_with_its_reason(examined: Examin
         ("epsilon: 6", "epsilon: ", "HB418", "datasets.visits.budget.epsilon"),
         ("version: 1", "version: 1\nengine: {memory: 1}", "HB417", "engine.memory"),
         ("version: 1", "version: 1\nengine: {cores: 1}", "HB401", "engine.cores"),
+        ("version: 1", "version: 1\nengine: {copy: 1}", "HB417", "engine.copy"),
         ("version: 1", "version: 2", "HB409", "version"),
         ("datasets:", "dataset:", "HB401", "dataset"),
         ("  regions: {", "  VISITS: {", "HB408", "datasets.visits"),
@@ -153,6 +155,15 @@ def test_the_type_of_a_csv_column_comes_from_its_declaration_alone(declared: dic
     assert column.kind is kind
 
 
+def test_dates_in_bounds_may_have_quotes() -> None:
+    field = Field("x", "TIMESTAMP", Kind.TIMESTAMP)
+    plain = read_column({"bounds": [date(2020, 1, 31), datetime(2020, 12, 31, 12, 30)]}, field, "x")
+    assert read_column({"bounds": ["2020-01-31", "2020-12-31 12:30:00"]}, field, "x") == plain
+    for wrong in ("2020-02-30", "31.1.2020", "2020-01-31T00:00Z", "", "20200131"):
+        with pytest.raises(HubbubError, match="HB416"):
+            read_column({"bounds": [wrong, "2020-12-31"]}, field, "x")
+
+
 def test_numeric_keys_have_bounds_and_booleans_have_values() -> None:
     keys = read_column({"values": [3, 1, 2]}, Field("x", "INTEGER", Kind.INTEGER), "x")
     assert keys is not None
@@ -191,3 +202,36 @@ def test_a_unit_whose_column_is_rounded_is_refused(folder: Path, examined: Exami
     _, problems = examined(good.replace("source: visits.parquet", "source: wide.parquet"))
     assert [problem.code for problem in problems] == ["HB413"]
     assert "rounded" in problems[0].message
+
+
+# ── projects and fair shares ──────────────────────────────────────────────────────────────────────────────────────────
+
+_HIP = "projects: {hip: {members: [ana], group: interns, until: 2027-01-01, visits: {epsilon: 1}}}"
+_INTERNS = "groups: {interns: {members: [ana, ben], visits: {epsilon: 2}}}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (_HIP.replace("interns", "nurses"), "projects.hip.group is 'nurses', which is no group"),
+        (_HIP.replace("group: interns, ", ""), "projects.hip.group names no group"),
+        (_HIP.replace("[ana]", "[ana, cy]"), "projects.hip.members lists cy, not in interns"),
+        (_HIP.replace(", visits: {epsilon: 1}", ""), "projects.hip has a cap on a dataset"),
+        (_HIP.replace("2027-01-01", "soon"), "projects.hip.until is not a day"),
+        (_HIP.replace("until: 2027-01-01, ", ""), "projects.hip.until is not a day"),
+        (_HIP.replace("epsilon: 1", "epsilon: 2"), "groups.interns.visits.epsilon leaves nothing for the others"),
+        (
+            _HIP[:-1] + ", knee: {members: [ana], group: interns, until: 2027-01-01, visits: {epsilon: 0.1}}}",
+            "projects.knee.members lists ana, who is in another project on visits",
+        ),
+        (_INTERNS.replace("epsilon: 2", "epsilon: 2, fair: equal"), "groups.interns.visits.fair is neither"),
+        (_INTERNS.replace("epsilon: 2", "epsilon: 2, fair: {until: soon}"), "groups.interns.visits.fair.until is not"),
+        (_INTERNS.replace("epsilon: 2", "epsilon: 2, fair: {needs: {eva: 0.1}}"), "needs.eva names nobody"),
+        (_INTERNS.replace("epsilon: 2", "epsilon: 2, fair: {needs: {ben: 1}}"), "needs.ben is not a part of the"),
+    ],
+)
+def test_projects_and_shares_that_cannot_be_kept_are_refused(lines: str, why: str) -> None:
+    groups = "" if lines.startswith("groups") else _INTERNS
+    with pytest.raises(ConfigError) as refusal:
+        parse_policy(f"version: 1\ndatasets: {{visits: {{budget: {{epsilon: 3}}}}}}\n{groups}\n{lines}\n")
+    assert (refusal.value.code, why in refusal.value.message) == ("HB475", True), refusal.value.message

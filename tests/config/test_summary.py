@@ -7,6 +7,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from hubbub.accounting.declarations import summary
@@ -15,10 +16,35 @@ from hubbub.config import load
 from hubbub.config.declaration import declare
 from hubbub.config.document import KEYS
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.summary import caps, column_uses, guarantee, hidden_fact, joinable_tables, protected_unit, warnings
+from hubbub.config.policy import parse_policy
+from hubbub.config.summary import (
+    caps,
+    column_uses,
+    guarantee,
+    hidden_fact,
+    joinable_tables,
+    protected_unit,
+    shares_in_words,
+    warnings,
+)
+from hubbub.core.blocks import Blocks
 from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ConfigError
+
+
+def test_a_column_whose_collation_merges_texts_is_named(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as made:
+        made.execute("CREATE TABLE t (region VARCHAR COLLATE NOCASE, note VARCHAR COLLATE NOCASE, name VARCHAR)")
+    (tmp_path / "hubbub.yaml").write_text(
+        "version: 1\ndatasets:\n  t:\n    source: duckdb:t.duckdb#t\n    unit: row\n    budget: {epsilon: 1}\n"
+        "    columns: {region: {values: [North]}, note: {hidden: true}, name: {}}\n"
+        "analysts: {ana: {t: {epsilon: 1}}}\n"
+    )
+    texts = [text for text in warnings(load(tmp_path / "hubbub.yaml")) if "collation" in text]
+    assert len(texts) == 1
+    assert "collation of region" in texts[0]
+    assert "lower(region)" in texts[0]
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "3", "6"])
@@ -113,6 +139,8 @@ def test_whatever_is_said_of_a_table_is_in_its_declaration() -> None:
         "relation": Relation.REPLACE,
         "unique": ("k",),
         "arrivals": True,
+        "others": (PrivacyUnit("k2"),),
+        "blocks": Blocks("k", "month", 600),
     }
     assert {each.name for each in fields(Table) if each.compare} == {"name", *changes}
     for name, value in changes.items():
@@ -142,11 +170,29 @@ def _keys(schema: object, path: str, found: dict[str, frozenset[str]]) -> None:
 def test_the_json_schema_knows_exactly_the_keys_that_the_reader_knows() -> None:
     found: dict[str, frozenset[str]] = {}
     _keys(SCHEMA, "", found)
-    assert found.pop("analysts.*.*") == found.pop("groups.*.*") == KEYS["cap"]
-    assert found == {place: keys for place, keys in KEYS.items() if place != "cap"}
+    assert found.pop("analysts.*.*") == found.pop("projects.*.*") == KEYS["cap"]
+    for place in ("groups.*.*", "datasets.*.budget", "datasets.*.blocks.budget"):
+        assert found.pop(f"{place}.fair") == KEYS["fair"]
+    assert found == {place: keys for place, keys in KEYS.items() if place not in ("cap", "fair")}
 
 
 def test_the_published_json_schema_is_the_current_one() -> None:
     """Write it anew with: hubbub check --schema > docs/hubbub.schema.json"""
     published = Path(__file__).parents[2] / "docs" / "hubbub.schema.json"
     assert json.loads(published.read_text()) == SCHEMA
+
+
+def test_how_shared_budgets_are_divided_is_said_in_words() -> None:
+    policy = parse_policy("""
+version: 1
+datasets: {visits: {budget: {epsilon: 5}}}
+groups: {interns: {members: [ana, ben, cy], visits: {epsilon: 3, fair: {until: 2027-01-01, needs: {cy: 0.1}}}}}
+projects: {hip: {members: [ana], group: interns, until: 2026-12-01, visits: {epsilon: 1}}}
+""")
+    assert shares_in_words(policy, "visits") == [
+        "visits: the budget of interns is divided until 2027-01-01: ana 45%, ben 45%, cy 10%. Nobody can use the part "
+        "of another.",
+        "visits: until 2026-12-01, interns leaves ε = 1 of its budget to the project hip. Every charge of its members "
+        "counts against it. What they do not use returns to the group.",
+    ]
+    assert ("hip of interns (ana), until 2026-12-01", Budget(Fraction(1), Fraction(0))) in caps(policy, "visits")

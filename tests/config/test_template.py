@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from hubbub.config import examine
-from hubbub.config.template import BLANK, dataset_name, template
+from hubbub.config.template import BLANK, dataset_name, quoted, template
 from hubbub.core.schema import Kind
-from hubbub.engines.base import DataSource, Field
+from hubbub.engines.base import CSV_TEXT, DataSource, Field
 from hubbub.errors import ConfigError
 
 FIELDS = (
@@ -18,6 +18,7 @@ FIELDS = (
     Field("1 odd: name#", "DATE", Kind.DATE),
     Field("flag", "BOOLEAN", Kind.BOOLEAN),
     Field("parts", "INTEGER[]", None),
+    Field("names", "text[]", None),
     Field('"q"', "DOUBLE", Kind.REAL),
 )
 
@@ -29,6 +30,7 @@ def test_the_unit_is_left_empty_and_every_column_that_can_be_asked_about_is_ther
     assert read["budget"] == {"epsilon": None}
     assert list(read["columns"]) == ["patient_id", "on", "1 odd: name#", "flag", '"q"']
     assert "# parts: INTEGER[]" in text
+    assert "# names: text[] is not supported" in text
     assert "column: patient_id" in text
     assert text.count(BLANK) == 3
 
@@ -36,7 +38,9 @@ def test_the_unit_is_left_empty_and_every_column_that_can_be_asked_about_is_ther
 def test_what_is_written_is_checked_and_the_blanks_are_named(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("patient_id,age\n1,CANARY\n")
     text = template(
-        [("v", "v.csv", (Field("patient_id", "text", None), Field("age", "text", None)))], analyst="ana", guessed=False
+        [("v", "v.csv", (Field("patient_id", CSV_TEXT, None), Field("age", CSV_TEXT, None)))],
+        analyst="ana",
+        guessed=False,
     )
     (tmp_path / "hubbub.yaml").write_text(text)
     _, problems = examine(tmp_path / "hubbub.yaml")
@@ -72,3 +76,22 @@ def test_names_are_names(place: DataSource, name: str) -> None:
 def test_two_files_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError):
         template([("v", "a/v.csv", FIELDS), ("v", "b/v.csv", FIELDS)], analyst="ana", guessed=False)
+
+
+@pytest.mark.parametrize(
+    ("names", "likely"),
+    [
+        (("age", "pid"), "pid"),
+        (("paid", "patient_id"), "patient_id"),
+        (("Größe", "Kundenid"), "Kundenid"),
+        (("age", "sex"), "age"),
+    ],
+)
+def test_the_example_of_a_unit_looks_like_an_identifier(names: tuple[str, ...], likely: str) -> None:
+    text = template([("t", "t.csv", tuple(Field(name, "", None) for name in names))], analyst="ana", guessed=False)
+    assert f"unit: {{column: {likely}, rows: auto}}" in text
+
+
+def test_names_are_written_as_they_are() -> None:
+    assert quoted("Größe (cm)") == '"Größe (cm)"'
+    assert quoted("a\u0085b") == '"a\\u0085b"'

@@ -41,13 +41,14 @@ class Case:
     reach: Mapping[Relation, Reach] = field(default_factory=dict)
     few: Mapping[Relation, Reach] = field(default_factory=dict)  #: where units have several rows, if that is otherwise
     units: bool = False  #: asked of units with several rows alone
+    by_row: bool = False  #: asked of units with one row alone
     with_delta: bool = False  #: cannot be asked without δ
 
     def subjects(self, *, full: bool) -> Iterator[tuple[Subject, Reach]]:
         """Try it under each unit, relation and δ."""
         for unit, relation, offered in ALL if full else FOUR:
             delta = DELTA if self.with_delta else offered
-            if not (self.units and unit == ROW):
+            if not (self.units and unit == ROW) and not (self.by_row and unit == FEW):
                 subject = analysis(
                     self.name,
                     self.world,
@@ -132,6 +133,7 @@ WEIGHED = {"ends": ["a", "b"], "weight": "v"}
 #: Five nodes in a ring, which no two edges can part; two triangles.
 RING = _links(*((i, (i + 1) % 5, 1.0) for i in range(5)))
 TWINS = _links((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))
+BOOK = _links(*((end, leaf) for end in (0, 1) for leaf in (2, 3, 4, 5)))
 PATH = _links((0, 1), (1, 2), (2, 3))
 DISTANCES: tuple[Begin, ...] = (
     (tuple((row[:2],) for (row,) in RING), ((5, 0), (5, 1)), ((0, 1),)),
@@ -160,7 +162,28 @@ NEAR: tuple[Begin, ...] = (
     (_links((0, 1), (1, 2), (3, 4), (4, 5)), ((0, 2), (3, 5)), ((None, 1),)),
 )
 
+#: A unit with all its rows in one cell, beside nothing and beside another in a cell that differs in both columns.
+OF_CUBE: tuple[Begin, ...] = tuple(
+    ((), ((k, f, 1.0),), other)
+    for k in "abc"
+    for f in (True, False)
+    for other in (((None, None, None),), (("b" if k == "a" else "a", not f, 1.0),), ((k, not f, -1.0),))
+)
+
 CASES = (
+    Case(
+        "cube",
+        {"columns": ["k", "f"], "measures": ["count", "sum(x)"]},
+        "k f x",
+        with_delta=True,
+        begin=OF_CUBE,
+        # roundings of the basis leave columns a little shorter than the longest; under `replace` the bound is twice
+        # the norm of one unit, which only columns that are opposite to each other reach
+        reach={
+            ADD: {1: 0.99, 3: 0.99, 5: 0.99, 7: 0.99},
+            REPLACE: {0: 0.25, 1: 0.66, 2: 0.7, 3: 0.7, 5: 0.99, 6: 0.7, 7: 0.4},
+        },
+    ),
     Case(
         "decision_tree",
         {"columns": ["x"], "target": "f", "depth": 1, "bins": 2},
@@ -364,5 +387,34 @@ CASES = (
         # an edge that goes gives two triangles back, and one that comes closes one; more need more nodes
         reach={REPLACE: {0: 0.5}},
         few={ADD: {0: 0.5}, REPLACE: {0: 0.25}},
+    ),
+    # neighbors here are single edges, which move less than a node: those are tried in test_node_counts
+    Case(
+        "triangle_count",
+        {"ends": ["a", "b"], "protects": "node"},
+        "a b",
+        LINKS,
+        by_row=True,
+        # at the bound 1 a second triangle makes one of a little less than one
+        begin=((TWINS[:-1], ((3, 5),), ((None, 1),)), (BOOK, ((0, 1),), ((None, 1),))),
+        reach={ADD: {0: 0.1}, REPLACE: {0: 0.1, 1: 0.5}},
+    ),
+    Case(
+        "star_count",
+        {"ends": ["a", "b"], "k": 2, "protects": "node"},
+        "a b",
+        LINKS,
+        by_row=True,
+        begin=((_links((0, 1), (2, 3)), ((1, 2),), ((None, 1),)),),
+        # with two edges of each node, two stars come with an edge; three with a node, which takes two from others
+        reach={ADD: {0: 0.1, 1: 0.66}, REPLACE: {0: 0.05, 1: 0.39}},
+    ),
+    Case(
+        "star_count",
+        {"ends": ["a", "b"], "k": 2, "most": 3},
+        "a b",
+        LINKS,
+        begin=((_links((0, 1), (0, 2), (3, 4), (3, 5)), ((0, 3),), ((None, 1),)),),
+        few={ADD: {0: 0.5}, REPLACE: {0: 0.5}},  # of six nodes
     ),
 )

@@ -4,25 +4,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tests.contract.analyses import ALL, FOUR, PEOPLE, REPLACE, Reach
 from tests.contract.search import Begin, Subject
-from tests.contract.tables import DELTA, ROW, World, price
+from tests.contract.tables import DELTA, ROW, Analysis, World, price
 from tests.contract.watched import Data
 
-from hubbub.analyses.base import PreparedAnalysis, Setting
+from hubbub.analyses.base import EngineRun, PreparedAnalysis, Setting
 from hubbub.analyses.functions.function import FunctionRequest
 from hubbub.analyses.functions.sample_and_aggregate import AggregateRequest, SampleAndAggregate
 from hubbub.analyses.streams.stream import _add_arrivals, _start
 from hubbub.analyses.streams.terms import Terms
 from hubbub.analyses.threshold import Comparison, OpenSession, above_threshold, compare
+from hubbub.core.call import AnalysisCall
 from hubbub.core.events import Event, LaplaceEvent
 from hubbub.core.schema import PrivacyUnit as Whose
+from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
+from hubbub.curator.batch import PreparedBatch, prepare_batch
 from hubbub.noise.source import RandomSource
 from hubbub.sql.bounding import RenderOptions
 
@@ -131,6 +134,76 @@ def _compared(sql: str, most: Fraction | None, unit: Whose, relation: Relation, 
     event = LaplaceEvent(mechanism.sensitivity, mechanism.query_scale)
     asked = replace(question, session=OpenSession(1, opened.terms, 1, 0, 0))
     return Compared(PEOPLE, asked, event, event.sensitivity / event.scale, Fraction(0))
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+#: Questions that share measurements, over one column and over two, and one that is drawn by itself.
+_ENDS = [(a, b) for a in range(4) for b in range(a, 4)]
+QUESTIONS = (
+    *(f"SELECT COUNT(*) FROM t WHERE i BETWEEN {a} AND {b}" for a, b in _ENDS),
+    *(f"SELECT f, COUNT(*) FROM t WHERE i >= {a} GROUP BY f" for a in range(4)),
+    *(f"SELECT COUNT(*) FROM t WHERE i BETWEEN {a} AND {b} AND {f}" for a, b in _ENDS for f in ("f", "NOT f")),
+    "SELECT k, COUNT(*) FROM t GROUP BY k",
+    *(f"SELECT f, COUNT(*) FROM t WHERE k = '{k}' GROUP BY f" for k in "abc"),
+    *(f"SELECT COUNT(*) FROM t WHERE k <> '{k}' AND NOT f" for k in "abc"),
+    "SELECT SUM(i) FROM t WHERE k = 'b'",
+)
+
+
+@dataclass
+class Measured(Analysis):
+    """The draws of a batch, without what is computed from them."""
+
+    def run(self, data: Data, source: RandomSource) -> None:
+        """Draw."""
+        assert isinstance(self.prepared, PreparedBatch)
+        self.world.show(data)
+        run = EngineRun(self.world.ask, source, lambda _, __: None)
+        self.prepared._measured(run)
+        for each in self.prepared.answers:
+            if isinstance(each, PreparedAnalysis):
+                each.run(run)
+
+
+#: Of a strategy that is not the same for all cells only the heaviest cells reach the bound; a replaced unit takes from
+#: one cell what it gives to another, and sums that hold both do not move.
+OF_BATCH: dict[Relation, Reach] = {Relation.ADD_REMOVE: {0: 0.2, 1: 0.2}, REPLACE: {0: 0.2, 1: 0.2, 2: 0.45}}
+
+
+def batches(*, full: bool) -> Iterator[tuple[Subject, Reach]]:
+    """Ask them together."""
+    for unit, relation, delta in ALL if full else FOUR:
+        table = PEOPLE.table(unit, relation)
+        many = 1 if unit == ROW else unit.groups * unit.rows
+
+        def make(*, silent: bool, table: Table = table, delta: Fraction = delta) -> Measured:
+            cost, rendering = price(delta, silent=silent), RenderOptions("salt")
+            call = AnalysisCall("batch", {"queries": list(QUESTIONS)})
+            prepared = prepare_batch(
+                call, {"t": table}, lambda _: rendering, lambda *_: delta, epsilon=cost, most=10**6
+            )
+            assert prepared.shared is not None
+            return Measured(PEOPLE, prepared, prepared.event, prepared.epsilon, prepared.delta)
+
+        begin = tuple(
+            ((), (_cell(one),) * many, (_cell(two),) * many)
+            for one, two in permutations([("a", True, 0), ("b", False, 3), ("c", True, 2)], 2)
+        )
+        subject = Subject(
+            f"batch {unit.column} {relation.value} δ={float(delta):g}",
+            relation,
+            PEOPLE.only(["k", "f", "i"]),
+            1 if unit == ROW else 6,
+            make,
+            begin=begin,
+        )
+        yield subject, OF_BATCH[relation]
+
+
+def _cell(values: tuple[str, bool, int]) -> tuple[Any, ...]:
+    k, f, i = values
+    return (-1.0, -1.0, k, f, True, i, "p")
 
 
 # --- an owner's function ----------------------------------------------------------------------------------------------

@@ -23,6 +23,9 @@ TEXTS: dict[str, str] = {
     "SELECT k, avg(i) FROM t GROUP BY k": "i k",
     "SELECT var_pop(x), var_samp(x) FROM t": "x",
     "SELECT stddev_pop(i), stddev_samp(i) FROM t": "i",
+    "SELECT sum(DISTINCT i), avg(DISTINCT i) FROM t": "i",
+    "SELECT var_pop(DISTINCT i), var_samp(DISTINCT i) FROM t": "i",
+    "SELECT k, stddev_pop(DISTINCT i), stddev_samp(DISTINCT i) FROM t GROUP BY k": "i k",
     "SELECT covar_pop(x, y), covar_samp(x, y) FROM t": "x y",
     "SELECT corr(x, y) FROM t": "x y",
     "SELECT regr_slope(y, x), regr_intercept(y, x), regr_r2(y, x) FROM t": "x y",
@@ -45,12 +48,20 @@ TEXTS: dict[str, str] = {
 REACHED: dict[str, dict[Relation, Reach]] = {
     "SELECT k, avg(i)": {REPLACE: {0: 0.8, 1: 0.8}, ADD: {1: 0.6}},
     "SELECT stddev_pop": {REPLACE: {2: 0.55}},
+    "SELECT var_pop(DISTINCT": {REPLACE: {2: 0.55}},
+    "SELECT k, stddev_pop(DISTINCT": {REPLACE: {2: 0.55}},
     "SELECT median": {REPLACE: {0: 0.5}},
     "SELECT k, quantile": {REPLACE: {0: 0.5}},
     "SELECT min": {REPLACE: {0: 0.5, 1: 0.5}},
     "SELECT mode": {REPLACE: {0: 0.5}},
     "SELECT w": {REPLACE: {0: 0.5, 1: 0.5}},
     "SELECT k, f": {REPLACE: {0: 0.7}, ADD: {0: 0.6}},
+}
+#: The same for units with several rows: of two distinct values of a unit, only one can be at the end of the bounds.
+REACHED_BY_UNITS: dict[str, dict[Relation, Reach]] = {
+    "SELECT sum(DISTINCT": {REPLACE: {0: 0.5, 2: 0.25}, ADD: {0: 0.4, 2: 0.25}},
+    "SELECT var_pop(DISTINCT": {REPLACE: {1: 0.4, 2: 0.375}, ADD: {1: 0.55}},
+    "SELECT k, stddev_pop(DISTINCT": {REPLACE: {0: 0.6, 1: 0.25, 2: 0.18}, ADD: {0: 0.5, 1: 0.25}},
 }
 #: What is asked of units with several rows alone, and what needs a δ because nobody declared its keys.
 OF_UNITS = ("DISTINCT u", "SELECT u,")
@@ -69,9 +80,9 @@ def subjects(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
                 yield (
                     text,
                     query(text, PEOPLE, used, unit=unit, relation=relation, delta=needed),
-                    _reach(text, relation),
+                    _reach(text, relation, REACHED if unit == ROW else REACHED | REACHED_BY_UNITS),
                 )
 
 
-def _reach(text: str, relation: Relation) -> Reach:
-    return next((each.get(relation, {}) for start, each in REACHED.items() if text.startswith(start)), {})
+def _reach(text: str, relation: Relation, reached: dict[str, dict[Relation, Reach]]) -> Reach:
+    return next((each.get(relation, {}) for start, each in reached.items() if text.startswith(start)), {})

@@ -12,7 +12,8 @@ from tests.contract import analyses, own, queries
 from tests.contract.search import Climbed, Subject, climb
 
 from hubbub.analyses.synthetic import mwem, synthetic
-from hubbub.analyses.synthetic.model import Model, NoisyMarginal, independent
+from hubbub.analyses.synthetic.estimation import NoisyMarginal
+from hubbub.analyses.synthetic.model import Model, independent
 
 #: Pairs of neighbors for one subject at most, and pairs that are tried after all was reached.
 STEPS, EXTRA = 60, 2
@@ -49,6 +50,7 @@ def every(*, full: bool = False) -> Iterator[Tried]:
     yield from (Tried(f"sql: {text}", each, _exact(reach)) for text, each, reach in queries.subjects(full=full))
     yield from (Tried("stream", each, _exact(reach)) for _, each, reach in own.streams())
     yield from (Tried("above_threshold", each, _exact(reach)) for _, each, reach in own.sessions(full=full))
+    yield from (Tried("batch", each, _exact(reach)) for each, reach in own.batches(full=full))
     yield from (Tried("release", each, _exact(reach)) for _, each, reach in own.releases())
     yield from (Tried("sample_and_aggregate", each, _exact(reach)) for _, each, reach in own.aggregates(full=full))
 

@@ -84,8 +84,8 @@ def longest(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_no_step_of_a_large_release_is_long(longest: list[int]) -> None:
     columns, ratio = _large()
     stored = receipt.encode(columns, ratio, {"charge": {}}, {})
-    outputs, _, _, paper = receipt.decode(stored)
-    body = release_response({"answer": answer_json(outputs, ratio, {}), "receipt": paper}).body
+    found = receipt.decode(stored)
+    body = release_response({"answer": answer_json(found.outputs, ratio, {}), "receipt": found.receipt}).body
     assert len(body) > 2_000_000
     assert max(longest) < 200_000
 

@@ -56,8 +56,8 @@ def test_twenty_discoveries_in_a_row_are_within_a_small_delta(tmp_path: Path) ->
             release = session.query(sql, epsilon="0.05")
             assert not release.replayed
             assert release.delta == estimate.delta == Fraction("1e-9") * GROUPS_SHARE
-            assert estimate.delta / 2 <= left / 100
-            left -= estimate.delta / 2
+            assert estimate.delta / 10 <= left / 100
+            left -= estimate.delta / 10
             assert check_receipt(release.document()).problems == []
         assert fits == sorted(fits, reverse=True)
         assert fits[0] > 20
@@ -177,4 +177,5 @@ def test_rows_as_units_share_the_noise_of_their_count(tmp_path: Path) -> None:
 
 def test_the_default_share_is_admitted_a_thousand_times_by_delta_alone() -> None:
     budget = Budget(Fraction(6), Fraction("1e-9"))
-    assert filter_limits(budget).delta / (budget.delta * GROUPS_SHARE / 2) == 1000
+    # a tenth of the cap's δ is for failures, and so is a tenth of a query's share
+    assert filter_limits(budget).delta / (budget.delta * GROUPS_SHARE / 10) == 1000

@@ -119,7 +119,8 @@ def test_the_order_in_which_an_engine_gives_rows_does_not_decide_which_row_gets_
     assert bodies[0] == bodies[1]
     # with fewer than two groups there is no order to see; all words pass the threshold at this price
     best = "LIMIT 1" in sql
-    assert len(receipts.decode(bodies[0])[0][0].values) == (7 if " word" in sql else 1 if best or "JOIN" in sql else 3)
+    values = receipts.decode(bodies[0]).outputs[0].values
+    assert len(values) == (7 if " word" in sql else 1 if best or "JOIN" in sql else 3)
 
 
 def test_another_charge_draws_other_words(session: Session) -> None:

@@ -62,6 +62,17 @@ def test_an_estimate_states_what_the_query_bounds(session: Any, text: str) -> No
     assert ("not known" in found.sentence()) is found.bounded
 
 
+def test_a_listed_number_is_not_said_to_be_clamped(clinic: Path) -> None:
+    """A value outside of the list is NULL: nothing is moved to an end of it."""
+    ages = ", ".join(map(str, range(20, 80)))
+    text = (clinic / "hubbub.yaml").read_text().replace("bounds: [0, 110]", f"values: [{ages}]")
+    (clinic / "hubbub.yaml").write_text(text)
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        found = session.estimate("SELECT AVG(age) AS a, SUM(cost) AS s FROM visits", epsilon=1).left_out
+    assert found is not None
+    assert [each.column for each in found.clamped] == ["cost"]
+
+
 def test_the_bounds_of_the_query_are_stated_and_not_those_of_the_owner(session: Any) -> None:
     found = session.estimate("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", epsilon=1, groups=2, rows=1).left_out
     assert (found.groups, found.rows) == (2, 1)

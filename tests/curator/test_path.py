@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import pickle
 import signal
 import sqlite3
 import subprocess
@@ -44,6 +45,9 @@ class Around:
         self.runs += 1
         self._before()
         return self._engine.run(sql)
+
+    def content_hash(self, name: str) -> Secret[bytes] | None:
+        return self._engine.content_hash(name)
 
     def fingerprint(self, name: str) -> Secret[bytes]:
         return self._engine.fingerprint(name)
@@ -400,6 +404,15 @@ def test_after_three_failures_an_analyst_is_refused_until_the_owner_looked(opene
     assert len(review(ana._curator.ledger, "ana", "visits", by="olga")) == 3
     assert ana.query(COUNT, epsilon="0.1", key="d").rows
     assert ana._curator.ledger.verify().sound
+
+
+def test_what_is_left_is_of_the_time_of_the_answer_whenever_it_is_read(opened: Opener) -> None:
+    """It is computed when it is read, from totals that were read with the answer; the ledger may be closed by then."""
+    session = opened()
+    answers = [session.query("SELECT COUNT(*) FROM visits", epsilon=epsilon) for epsilon in ("0.5", "1", "0.5")]
+    session.close()
+    assert [answer.left for answer in answers] == [Fraction("7.5"), Fraction("6.5"), Fraction("6.5")]
+    assert pickle.loads(pickle.dumps(answers[0])).left == Fraction("7.5")
 
 
 def test_the_owner_says_how_many_failures_are_too_many(clinic: Path) -> None:

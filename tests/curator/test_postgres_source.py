@@ -14,6 +14,7 @@ from hubbub.answers.release import Release
 from hubbub.cli import main
 from hubbub.config import examine, load
 from hubbub.curator.session import Session, open_session
+from hubbub.engines.multi_engine import engine_for
 from hubbub.errors import ConfigError, HubbubError, LedgerError, QueryError, RunError
 
 YAML = """
@@ -103,6 +104,25 @@ def numbers(release: Release, column: int = 0) -> list[float]:
     return [float(row[column]) for row in release.rows]  # type: ignore[arg-type]
 
 
+def test_tables_that_the_owner_lets_copy_are_asked_about_here(
+    clinic: Clinic, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counts to within 30 at ε = 50 and 12 rows a patient: noise of scale 0.24 exceeds that with odds below e⁻¹⁰⁰."""
+    assert main(["check", "--config", str(clinic.yaml)]) == 0
+    clinic.yaml.write_text(clinic.yaml.read_text().replace("hash: portable", "hash: portable, copy: true, disk: 4321"))
+    assert main(["check", "--config", str(clinic.yaml)]) == 0
+    assert "4,321 MB of disk" in capsys.readouterr().out
+    with clinic.open() as session:
+        assert engine_for(session._curator.engine, ["visits"]).dialect == "duckdb"
+        found = session.query(COUNT, epsilon=50)
+        assert [row[0] for row in found.rows] == ["East", "North", "South"]
+        assert all(abs(n - 333) < 30 for n in numbers(found, 1))
+        joined = session.query(
+            "SELECT size, count(*) AS n FROM visits JOIN regions USING (region) GROUP BY size ORDER BY size", epsilon=40
+        )
+        assert all(abs(n - right) < 30 for n, right in zip(numbers(joined, 1), (667, 333), strict=True))
+
+
 def test_a_view_is_asked_about_where_it_is(clinic: Clinic) -> None:
     with clinic.open() as session:
         found = session.query(COUNT, epsilon=50)
@@ -111,6 +131,21 @@ def test_a_view_is_asked_about_where_it_is(clinic: Clinic) -> None:
         assert session.query(COUNT, epsilon=50).replayed
         total = session.query("SELECT sum(cost) AS s, avg(cost) AS a FROM visits WHERE at < '2025-01-01'", epsilon=20)
         assert 0 <= numbers(total, 1)[0] <= 1000
+
+
+def test_a_list_column_is_disabled_and_a_type_that_cannot_be_read_is_said_by_check(clinic: Clinic) -> None:
+    clinic.run("ALTER TABLE clinic.labs ADD names text[], ADD facts jsonb, ADD n numeric")
+    text = clinic.yaml.read_text()
+    listed = "{patient: {}, names: {}, facts: {}, result: {bounds: [-5, 5]}}"
+    clinic.yaml.write_text(text.replace("{patient: {}, result: {bounds: [-5, 5]}}", listed))
+    with clinic.open() as session:
+        assert session.query("SELECT count(*) AS n FROM labs", epsilon=5).columns == ("n",)
+        assert session.describe("labs").column("names") is None
+    for declared in ("names: {type: text}", "facts: {type: integer}", "n: {type: integer}"):
+        clinic.yaml.write_text(text.replace("result: {bounds: [-5, 5]}", declared))
+        _, problems = examine(clinic.yaml)
+        assert [problem.code for problem in problems] == ["HB414"]
+        assert "cannot be read as" in problems[0].message
 
 
 def test_two_tables_are_joined_on_the_unit_and_public_tables_of_both_places_are_seen(clinic: Clinic) -> None:
@@ -246,6 +281,8 @@ def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
             assert PASSWORD not in str(refused.value)
             assert spent(session) == 1
             server.start()
+            assert session.query(COUNT, epsilon=1).replayed  # the counters are lost, and the rows are the same
+            assert spent(session) == 1
             assert numbers(session.query("SELECT count(*) AS n FROM visits", epsilon=1))[0] > 0
             assert spent(session) == 2
 

@@ -120,7 +120,6 @@ NO_WAY = [
     "WITH visits AS (SELECT patient FROM visits) SELECT * FROM visits, plans",
     'SELECT * FROM "$source0".main.staff, regions',
     "SELECT * FROM staff, regions",
-    "SELECT * FROM main.regions",
     "SELECT * FROM regions, duckdb_views() v",
     "SELECT * FROM regions, information_schema.tables",
     "WITH x AS (WITH duckdb_views AS (SELECT plan FROM plans) SELECT plan FROM plans) SELECT * FROM duckdb_views",
@@ -155,6 +154,13 @@ def test_a_failing_query_costs_nothing_and_tells_nothing(session: Session, tmp_p
     assert str(tmp_path) not in str(failed.value)
     assert failed.value.__cause__ is None
     assert session.releases() == ()
+
+
+def test_an_unknown_column_is_named_with_those_that_exist(session: Session) -> None:
+    for sql in ("SELECT nome FROM plans", "SELECT p.nome FROM plans AS p", "SELECT plan FROM plans WHERE nome = 1"):
+        with pytest.raises(QueryError, match=r"HB770.*unknown column 'nome'") as refused:
+            session.query(sql)
+        assert "plans has plan, name" in refused.value.remedy
 
 
 def test_the_size_of_an_answer_is_limited(session: Session) -> None:
@@ -209,3 +215,9 @@ def test_numbers_survive_the_copy_from_a_server(tmp_path: Path) -> None:
         (-3, math.pi, "", False, date(1, 1, 1), datetime(2020, 2, 29, 1, 2, 3, 4)),
         (None, 1e-300, "Ça", True, date(9999, 12, 31), datetime(2020, 2, 29, 1, 2, 3, 4)),
     ]
+
+
+def test_columns_with_equal_names_are_all_there(session: Session) -> None:
+    release = session.query('SELECT SUM(plan) AS a, COUNT(*) AS a, MAX(plan) AS "A", SUM(plan) + 1 AS a_1 FROM plans')
+    assert release.columns == ("a", "a_1", "A_2", "a_1_1")
+    assert release.rows == [(6, 3, 3, 7)]

@@ -141,6 +141,8 @@ def test_wide_integers_arrive_exactly(engine: DuckDBEngine) -> None:
         "d": 2,
     }
     assert engine.run("SELECT (-5)::HUGEINT AS a").through(lambda a: a["a"].dtype) == np.int64
+    unsigned = engine.run(f"SELECT {2**128 - 1}::UHUGEINT AS a, {2**63}::UHUGEINT AS b, 5::UHUGEINT AS c")
+    assert unsigned.through(lambda arrays: [int(arrays[name][0]) for name in "abc"]) == [2**128 - 1, 2**63, 5]
 
 
 def test_fingerprint_follows_the_content_and_not_the_clock(engine: DuckDBEngine, folder: Path) -> None:
@@ -219,13 +221,58 @@ def test_a_source_is_read(source: str, place: DataSource) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [None, "", " ", 7, "x.xlsx", "postgresql://h/db", "s3://b/x.parquet", "a\0.csv", "x.csv#table"]
+    "source", [None, "", " ", 7, "x.xlsx", "postgresql://h/db", "ssh://b/x.parquet", "a\0.csv", "x.csv#table"]
 )
 def test_a_source_that_says_nothing_is_refused(source: object) -> None:
     with pytest.raises(ConfigError) as refused:
         locate(source, "datasets.visits.source", base=Path("/d"), name="visits")
     assert refused.value.code == "HB410"
     assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [
+        ("mysql://u:s3cret@h/db/t", "COPY"),
+        ("mysql+pymysql://u:s3cret@h/db", "Parquet"),
+        ("snowflake://u:s3cret@account/db", "COPY INTO"),
+        ("bigquery://project/data", "EXPORT DATA"),
+        ("mssql+pyodbc://u:s3cret@h/db", "Spark"),
+        ("delta:///lake/visits", "without slashes"),
+        ("s3://b/x.parquet", "Copy the file"),
+        ("sqlite:///x.db", "sqlite:path"),
+        ("postgresql+psycopg2://u:s3cret@h/db/t", "without a driver"),
+        ("jdbc:postgresql://h/db/t", "without jdbc:"),
+    ],
+)
+def test_a_source_of_another_system_says_what_to_do_instead(source: str, remedy: str) -> None:
+    with pytest.raises(ConfigError, match="HB769") as refused:
+        locate(source, "datasets.visits.source", base=Path("/d"), name="visits")
+    assert remedy in refused.value.remedy
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("postgresql://u:s3cret@a:5432,b:5433/db/s.t?target_session_attrs=any", "postgresql://a:5432,b:5433/db/s.t"),
+        ("postgresql://u:s3cret@[::1]:5433/db/t", "postgresql://[::1]:5433/db/public.t"),
+        ("postgresql://db.example.org/db/t", "postgresql://db.example.org/db/public.t"),
+        ("postgresql:///db/t?host=/run/pg", "postgresql://localhost/db/public.t"),
+    ],
+)
+def test_an_address_may_have_several_hosts_and_is_shown_with_ports_and_without_the_password(
+    source: str, shown: str
+) -> None:
+    place = locate(source, "source", base=Path(), name="t")
+    assert place.shown == shown
+    assert "s3cret" not in repr(place)
+
+
+@pytest.mark.parametrize("hosts", ["a:x", "a,,b", "a:1:2", "a:999999", "[::1"])
+def test_an_address_with_a_slip_in_its_hosts_is_refused(hosts: str) -> None:
+    with pytest.raises(ConfigError, match="HB410"):
+        locate(f"postgresql://{hosts}/db/t", "source", base=Path(), name="t")
 
 
 def test_files_that_cannot_be_read_are_refused_with_a_remedy(folder: Path) -> None:

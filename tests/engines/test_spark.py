@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from tests.fixtures import spark
@@ -256,6 +256,81 @@ def test_an_interrupt_stops_what_one_thread_asked_for(engine: SparkEngine) -> No
         engine.interrupt(asking.ident)
         asking.join(timeout=0.2)
     assert heard == ["stopped"]
+
+
+def test_a_failure_of_one_query_stops_no_other(engine: SparkEngine) -> None:
+    """They share a session. It is closed when the last of them has ended, and nothing new runs in it."""
+    slow = "SELECT count(*) AS n FROM range(4000000000) AS a WHERE md5(CAST(a.id AS STRING)) = 'x'"
+    heard: list[str] = []
+
+    def ask() -> None:
+        try:
+            engine.run(slow)
+        except RunError:
+            heard.append("stopped")
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        while not engine._running:
+            time.sleep(0.01)
+        ((_, shared),) = engine._running.values()
+        with pytest.raises(RunError):
+            engine.run("SELECT CAST(`word` AS INT) AS a FROM `t` AS s")
+        # a new session serves this one, as a restarted server would have to
+        assert engine.run("SELECT count(*) AS n FROM `t` AS s").through(lambda found: int(found["n"][0])) == 3
+        assert engine._current not in (None, shared)
+        assert (asking.is_alive(), shared.session.is_stopped) == (True, False)
+    finally:
+        while asking.is_alive():
+            engine.interrupt(asking.ident)
+            asking.join(timeout=0.2)
+    assert (heard, shared.session.is_stopped) == (["stopped"], True)
+
+
+def test_what_is_read_before_a_charge_has_a_time_limit(
+    file: Path, spark_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster without workers answers neither; a query that never ends stands for it."""
+    engine = SparkEngine([_view(file, spark_address)], limits=spark.LIMITS)
+    slow = "SELECT count(*) AS n FROM range(4000000000) AS a WHERE md5(CAST(a.id AS STRING)) = 'x'"
+
+    def wait(session: spark_session.Session, *_: object) -> bytes:
+        with spark_session._explain_errors():
+            return bytes(session.sql(slow).toArrow().num_rows)
+
+    try:
+        engine.fingerprint("t")
+        monkeypatch.setattr(engine, "_limits", EngineLimits(seconds=3))
+        monkeypatch.setattr(spark_session, "fingerprint", wait)
+        with pytest.raises(UnreachableError, match="did not answer in time"):
+            engine.fingerprint("t")
+        monkeypatch.undo()
+        assert engine.fingerprint("t").through(len) == 32
+    finally:
+        engine.close()
+
+
+#: Spark cannot read names with a colon, and takes a backslash or a star for a part of a pattern.
+ODD_NAMES = ("a b.parquet", "a%20b.parquet", "a[b].parquet", "{a,b}.parquet", "a#b+c.parquet", "é?.parquet")
+
+
+def test_files_of_a_server_are_found_whatever_their_names(tmp_path: Path, spark_address: str) -> None:
+    """Spark lists files as URLs and reads patterns of plain names."""
+    for place in [f"odd b/{name}" for name in ODD_NAMES] + ["parts/day=é 1%202/c.parquet"]:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        _write(tmp_path / "x.parquet", "SELECT CAST(1 AS BIGINT) AS id")
+        (tmp_path / "x.parquet").rename(tmp_path / place)
+    for place, inside in (("odd b", len(ODD_NAMES)), ("parts", 1), ("odd b/a%20b.parquet", 1)):
+        engine = SparkEngine([_view(tmp_path / place, spark_address, (("id", Kind.INTEGER),))], limits=spark.LIMITS)
+        try:
+            first = engine.fingerprint("t").through(bytes)
+            found = engine.run("SELECT count(*) AS n FROM `t` AS s").through(lambda arrays: int(arrays["n"][0]))
+            assert found == inside
+            os.utime(next((tmp_path / place).rglob("*.parquet"), tmp_path / place), ns=(0, 10**18))
+            assert engine.fingerprint("t").through(bytes) != first
+        finally:
+            engine.close()
 
 
 def test_odd_files_make_no_query_fail(tmp_path: Path, spark_address: str) -> None:

@@ -21,6 +21,7 @@ import hubbub
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.store import EntryFilter
 from hubbub.analyses.streams.stream import open_stream
+from hubbub.audit.ledger_check import compare_with_ledger
 from hubbub.audit.receipt import check_receipt
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
@@ -47,6 +48,41 @@ def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]
         address = f"postgresql://hubbub@/{name}?host={server.home}"
         config.write_text(re.sub(r"database: \S+", f"database: {address}", config.read_text()))
         yield folder
+
+
+@pytest.fixture
+def derived(tmp_path: Path) -> Path:
+    """Lay out a deployment of 19 November 2026: answers that follow from earlier ones, with their sources."""
+    return Path(shutil.copytree(GOLDEN / "derived", tmp_path / "derived"))
+
+
+def test_old_derived_answers_verify_and_are_given_again(derived: Path) -> None:
+    store = store_of(load(derived / "hubbub.yaml"), read_only=True)
+    with store.snapshot() as snapshot:
+        for paper in sorted((derived / "receipts").glob("*.json")):
+            document = json.loads(paper.read_text())
+            assert check_receipt(document).sound, paper.name
+            assert not compare_with_ledger(document, snapshot).problems, paper.name
+    store.close()
+    before = json.loads((derived / "asked.json").read_text())["asked"]
+    assert sum(each["epsilon"] == "0" for each in before) == 3
+    for question in before:
+        with hubbub.open(derived / "hubbub.yaml", analyst=question["analyst"]) as session:
+            release = session.query(question["sql"], **question["options"])
+            charged = len(session.releases())
+        if question["epsilon"] != "0":
+            assert release.replayed
+            assert [list(map(str, row)) for row in release.rows] == question["rows"]
+        assert release.epsilon == Fraction(question["epsilon"])
+        assert charged <= 6
+
+
+def test_old_releases_are_sources(derived: Path) -> None:
+    with hubbub.open(derived / "hubbub.yaml", analyst="ana") as session:
+        answer = session.query("SELECT COUNT(*) AS n FROM visits WHERE cost > 20 AND cost <= 60", free=True)
+    papers = [json.loads(paper.read_text())["receipt"] for paper in (derived / "receipts").glob("*.json")]
+    paid = {each["ledger"][0]["sequence"] for each in papers if each["charge"]["epsilon"] != "0"}
+    assert {each["charge"] for each in answer.receipt["derived"]["sources"]} <= paid
 
 
 def asked(folder: Path) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
@@ -135,12 +136,15 @@ def messages_of(path: Path) -> Iterator[Message]:
         else:
             parts = node.elts if isinstance(node, ast.Tuple | ast.List) else []
         for number, part in enumerate(parts):
-            following = [words(each, names) for each in parts[number + 1 :]]
             code = words(part, names)
-            if CODE.fullmatch(code) and following and not CODE.fullmatch(following[0]):
+            if not CODE.fullmatch(code):
+                continue
+            following = [words(each, names) for each in parts[number + 1 :]]
+            if following and not CODE.fullmatch(following[0]):
                 yield Message(code, *composed(callee, module, following), module)
 
 
+@cache
 def messages() -> list[Message]:
     """Every message of the source, by code."""
     return sorted({message for path in SOURCE.rglob("*.py") for message in messages_of(path)})

@@ -17,7 +17,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "mechanisms": frozenset({"errors", "core", "noise"}),
     "accounting": frozenset({"errors", "private_files", "core", "answers"}),
     "sql": frozenset({"errors", "core", "answers", "noise", "mechanisms"}),
-    "engines": frozenset({"errors", "core"}),
+    "engines": frozenset({"errors", "private_files", "core"}),
     "semantics": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
     "config": frozenset({"errors", "core", "answers", "accounting", "engines", "semantics"}),
     "analyses": frozenset({"errors", "private_files", "core", "answers", "noise", "mechanisms", "sql"}),
@@ -56,6 +56,9 @@ ALLOWED: dict[str, frozenset[str]] = {
             "curator",
         }
     ),
+    "client": frozenset({"errors", "core", "answers", "curator"}),
+    "mcp": frozenset({"errors", "core", "answers", "semantics", "curator", "audit", "client"}),
+    "reports": frozenset({"errors", "core", "accounting", "config", "curator", "audit"}),
     "server": frozenset(
         {
             "errors",
@@ -71,19 +74,24 @@ ALLOWED: dict[str, frozenset[str]] = {
             "curator",
             "crowd",
             "attacks",
+            "mcp",
         }
     ),
-    "client": frozenset({"errors", "core", "answers", "curator"}),
+    "gateway": frozenset({"errors", "core", "answers", "curator", "server"}),
     "dbapi": frozenset({"client"}),
+    "frames": frozenset({"answers"}),
     "demo": frozenset({"errors", "private_files", "core", "answers", "config", "curator", "server", "client"}),
     "cli": frozenset(
         {
             "demo",
             "errors",
+            "private_files",
             "core",
             "answers",
             "noise",
+            "reports",
             "accounting",
+            "sql",
             "engines",
             "semantics",
             "config",
@@ -93,7 +101,9 @@ ALLOWED: dict[str, frozenset[str]] = {
             "crowd",
             "attacks",
             "audit",
+            "mcp",
             "server",
+            "gateway",
             "client",
         }
     ),
@@ -113,7 +123,7 @@ def sentence(room: str) -> str:
 
 
 def contents() -> str:
-    """The table of the README: each package with the sentence of its `__init__`."""
+    """The table of CONTRIBUTING: each package with the sentence of its `__init__`."""
     rooms = [room for room in ALLOWED if not room.startswith("__")]
     rows = [f"| `{room}` | {sentence(room)} |" for room in rooms]
     return "\n".join(["| package | contents |", "|---|---|", *rows])
@@ -125,7 +135,7 @@ def imports() -> str:
     return "\n".join(["| package | imports from |", "|---|---|", *rows])
 
 
-DOCUMENTS = {ROOT / "README.md": contents, ROOT / "docs" / "decisions" / "0001-rooms.md": imports}
+DOCUMENTS = {ROOT / "CONTRIBUTING.md": contents, ROOT / "docs" / "decisions" / "0001-rooms.md": imports}
 
 
 def written(text: str, table: str) -> str:

@@ -3,14 +3,14 @@
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from tests.campaigns import planted
 from tests.campaigns.planted import BUGS, GOAL, Detection, chosen, detectors, table
-from tests.campaigns.rig.bugs import Bug, mutate, replaced
+from tests.campaigns.rig.bugs import Bug, mutate, replaced, swap
 from tests.campaigns.rig.bugs_analyses import TEXTS
 
 from hubbub.core.unit import Relation
@@ -93,6 +93,31 @@ def test_every_error_in_the_source_of_an_analysis_can_still_be_written_there() -
         assert replaced(source, old, new) != source, name
         assert old != new
     assert len(TEXTS) >= 30
+
+
+def _not_planted(bugs: Iterable[Bug]) -> list[str]:
+    """Plant errors together in a child and return those that could not be planted."""
+
+    def plant() -> list[str]:
+        failed = []
+        for bug in bugs:
+            try:
+                bug.plant()
+            except Exception:  # noqa: BLE001 - whatever it is, the error is not there
+                failed.append(bug.name)
+        return failed
+
+    return planted.examine(None, {"plant": plant}).complaints["plant"]
+
+
+def test_every_error_can_still_be_planted() -> None:
+    """What an error patches may move away. An error that does not go together with the others is planted alone."""
+    failed = _not_planted(BUGS)
+    assert [bug.name for bug in BUGS if bug.name in failed and _not_planted([bug])] == []
+
+
+def test_an_error_that_patches_what_is_not_there_is_not_planted() -> None:
+    assert _not_planted([Bug("moved", "somewhere", lambda: swap(object(), None), ("check",), ("check",))]) == ["moved"]
 
 
 def test_a_changed_source_runs_wherever_the_function_is_used() -> None:

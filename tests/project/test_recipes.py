@@ -153,4 +153,5 @@ def test_recipe_error(follow: Follow, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(errors, "SOURCE", tmp_path)
     (tmp_path / "color.py").write_text(RECIPES["error"])
     assert errors.codes() == {"HB998"}
-    assert errors.messages() == [errors.Message("HB998", "Unknown color {…}.", "Use red or green.", "color")]
+    expected = errors.Message("HB998", "Unknown color {…}.", "Use red or green.", "color")
+    assert errors.messages.__wrapped__() == [expected]

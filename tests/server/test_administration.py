@@ -43,7 +43,7 @@ def test_a_change_is_checked_with_its_diff_and_promise_and_then_applied(app: Any
         ("bounds: [0, 65]", "bounds: [65, 0]", "HB"),
         ("ben: {health: {epsilon: 1}", "ben: {health: {epsilon: 31}", "HB406"),
         ("source: wards.csv", "source: ../../etc/nowhere.csv", "HB"),
-        ("source: wards.csv", "source: https://example.org/wards.csv", "HB410"),
+        ("source: wards.csv", "source: https://example.org/wards.csv", "HB769"),
         ("groups:\n", "groups: [\n", "HB400"),
         ("analysts:\n", "ledger: {database: elsewhere.db}\nanalysts:\n", "HB432"),
         ("analysts:\n", "server: {host: 0.0.0.0}\nanalysts:\n", "HB432"),
@@ -218,6 +218,20 @@ def test_a_request_is_granted_once_and_within_the_caps(app: Any) -> None:
     assert config(app)[0] == text
     assert owner.get("/api/v1/requests").json()["requests"][0]["state"] == "open"
     assert owner.post(f"/api/v1/requests/{number}/refuse", json={"note": "no"}).json()["note"] == "no"
+
+
+def test_less_than_was_requested_can_be_approved_and_never_more(app: Any) -> None:
+    owner = app.client("owner")
+    number = ask_more(app, "0.5").json()["id"]
+    effect = owner.get(f"/api/v1/requests/{number}/effect").json()["effect"]
+    assert "instead of 1" in " ".join(effect)
+    assert app.client("ben").get(f"/api/v1/requests/{number}/effect").status_code == 403
+    more = owner.post(f"/api/v1/requests/{number}/grant", json={"epsilon": "0.6"})
+    assert more.json()["code"] == "HB204"
+    answer = owner.post(f"/api/v1/requests/{number}/grant", json={"epsilon": "0.2", "note": "for now"})
+    assert answer.json()["note"] == "Approved ε = 0.2 of 0.5. for now"
+    assert app.ask("ben", epsilon="1.3").status_code == 409
+    assert app.ask("ben", epsilon="1.2").status_code == 200
 
 
 def test_a_grant_never_passes_the_cap_of_the_data_set(app: Any) -> None:

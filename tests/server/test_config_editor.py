@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting.filters import Budget
+from hubbub.accounting.policy import FairShares
 from hubbub.config import Config, load
 from hubbub.config.document import expect_mapping, parse_yaml
 from hubbub.config.policy import parse_policy
@@ -90,6 +91,27 @@ def test_an_analyst_who_leaves_leaves_the_groups_too() -> None:
     both = config_editor.changed(text, config_editor.remove_analyst("ben"))
     assert "groups" not in both
     assert parse_policy(both).analysts == {}
+
+
+def test_an_analyst_who_leaves_leaves_projects_and_fair_shares() -> None:
+    """The rest stays as it was, and a change of a group's cap keeps how it is divided."""
+    text = """version: 1
+datasets: {t: {source: t.csv, unit: row, budget: {epsilon: 5, fair: {needs: {ben: 0.1}}}}}
+groups: {team: {members: [ana, ben, cy], t: {epsilon: 3, fair: {needs: {ben: 0.2, cy: 0.1}}}}}
+projects:
+  hip: {members: [ben], group: team, until: 2027-01-01, t: {epsilon: 1}}
+  knee: {members: [cy], group: team, until: 2027-01-01, t: {epsilon: 1}}
+"""
+    policy = parse_policy(config_editor.changed(text, config_editor.remove_analyst("ben")))
+    assert list(policy.projects) == ["knee"]
+    (of_dataset,), of_group = policy.datasets["t"], policy.groups["team"][1]["t"]
+    assert (of_dataset.fair, of_group.fair) == (FairShares(), FairShares(needs=(("cy", Fraction(1, 10)),)))
+    raised = config_editor.put_group("team", ["ana", "ben", "cy"], {"t": cap("4")})
+    policy = parse_policy(config_editor.changed(text, raised))
+    changed = policy.groups["team"][1]["t"]
+    assert changed.budget.epsilon == 4
+    assert changed.fair is not None
+    assert len(changed.fair.needs) == 2
 
 
 def test_groups_are_made_changed_and_removed() -> None:

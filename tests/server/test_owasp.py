@@ -163,12 +163,13 @@ def test_api7_the_server_fetches_nothing_that_a_client_names(app: Any) -> None:
 
 
 def test_api8_nothing_is_left_open_by_default(shared: Any) -> None:
-    """Security misconfiguration: no CORS, no docs page, no debug, no server banner, no stack trace, strict headers."""
+    """Security misconfiguration: no CORS, no public docs page, no debug, no banner, no stack trace, strict headers."""
     origin = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     for method, path in (("OPTIONS", "/api/v1/query"), ("GET", "/api/v1/me"), ("OPTIONS", "/api/v1/me")):
         answer = shared.client("ana").request(method, path, headers=origin)
         assert not [name for name in answer.headers if name.lower().startswith("access-control")]
-    for path in ("/docs", "/redoc", "/openapi.json", "/debug", "/.env", "/.git/config", "/hubbub.yaml", "/server.db"):
+    assert shared.client(None).get("/docs", follow_redirects=False).status_code == 303  # a page for users, signed in
+    for path in ("/redoc", "/openapi.json", "/debug", "/.env", "/.git/config", "/hubbub.yaml", "/server.db"):
         assert shared.client("ana").get(path).status_code == 404
     assert not shared.app.debug
     for method in ("TRACE", "CONNECT", "PATCH", "PROPFIND"):

@@ -18,7 +18,7 @@ GROUPED = "SELECT health, COUNT(*) AS n FROM health GROUP BY health"
 
 def charged(world: Any) -> int:
     """Ask something new each time: the same question again would be the same release."""
-    answer = world.ask(sql=GROUPED, epsilon=f"0.1{world.keys:03}")
+    answer = world.ask(sql=GROUPED, epsilon=f"0.1{world.keys:03}", key=f"publication {world.keys}")
     return int(answer.json()["receipt"]["ledger"][0]["sequence"])
 
 

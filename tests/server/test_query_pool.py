@@ -23,6 +23,7 @@ class Gate:
         self._engine = engine
         self.dialect = engine.dialect
         self.fingerprint = engine.fingerprint
+        self.content_hash = engine.content_hash
         self.close = engine.close
         self.open = threading.Event()
         self.waiting: dict[int, threading.Event] = {}

@@ -119,11 +119,11 @@ def test_a_stop_between_claim_and_charge_costs_nothing(app: Any, monkeypatch: py
 
 def test_a_refused_request_can_be_sent_again_when_there_is_budget(app: Any) -> None:
     assert app.ask("ben", header="one", epsilon="0.9").status_code == 200
-    answer = app.ask("ben", header="two", epsilon="0.5")
+    answer = app.ask("ben", header="two", epsilon="0.5", key="more")
     assert (answer.status_code, answer.json()["code"]) == (409, "HB201")
     asked = app.client("ben").post("/api/v1/requests", json={"dataset": "health", "epsilon": 1, "reason": "more"})
     assert app.client("owner").post(f"/api/v1/requests/{asked.json()['id']}/grant", json={}).status_code == 200
-    assert app.ask("ben", header="two", epsilon="0.5").status_code == 200
+    assert app.ask("ben", header="two", epsilon="0.5", key="more").status_code == 200
 
 
 def test_retries_survive_a_restart(start_app: Any) -> None:

@@ -21,6 +21,7 @@ from hubbub.server.query_service import QueryService
 from hubbub.server.roles import allowed, roles_of
 from hubbub.server.stream_service import StreamService
 
+BATCH = {"queries": ["SELECT COUNT(*) AS n FROM health"], "epsilon": "0.001"}
 COUNT = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.001"}
 MORE = {"dataset": "health", "epsilon": 1, "reason": "more"}
 NAMES = {"owner": "owner", "analyst": "ana", "auditor": "auditor"}
@@ -30,6 +31,7 @@ MATRIX: dict[str, set[str]] = {
     "catalog.me": {"owner", "analyst", "auditor"},
     "catalog.meaning": {"owner", "analyst", "auditor"},
     "catalog.datasets": {"owner", "analyst", "auditor"},
+    "catalog.tables": {"owner", "analyst", "auditor"},
     "catalog.describe": {"owner", "analyst", "auditor"},
     "catalog.budget": {"owner", "analyst", "auditor"},
     "catalog.spending": {"owner", "auditor"},
@@ -38,6 +40,10 @@ MATRIX: dict[str, set[str]] = {
     "queries.estimate": {"analyst"},
     "queries.explain": {"analyst"},
     "queries.ask": {"analyst"},
+    "queries.begin": {"analyst"},
+    "queries.answer": {"analyst"},
+    "queries.stop": {"analyst"},
+    "queries.columns": {"analyst"},
     "queries.enqueue": {"analyst"},
     "queries.job": {"analyst"},
     "queries.wait": {"analyst"},
@@ -60,6 +66,7 @@ MATRIX: dict[str, set[str]] = {
     "administration.request": {"analyst"},
     "administration.requests": {"owner", "analyst", "auditor"},
     "administration.grant": {"owner"},
+    "administration.effect": {"owner", "auditor"},
     "administration.refuse": {"owner"},
     "audit.history": {"owner", "auditor"},
     "audit.verify": {"owner", "auditor"},
@@ -117,6 +124,11 @@ def a_query(world: Any) -> tuple[str, Any, dict[str, str]]:
     return "/query", COUNT, {"Idempotency-Key": f"cell-{world.keys}"}
 
 
+def a_batch(world: Any) -> tuple[str, Any, dict[str, str]]:
+    _, _, headers = a_query(world)
+    return "/batch", BATCH, headers
+
+
 def a_job(world: Any) -> tuple[str, Any, dict[str, str]]:
     path, body, headers = a_query(world)
     made = world.client("ana").post(f"/api/v1{path}", json=body, headers=headers | {"Prefer": "respond-async"})
@@ -135,6 +147,11 @@ def a_request(verb: str) -> Callable[[Any], tuple[str, Any, dict[str, str]]]:
         return f"/requests/{made.json()['id']}/{verb}", {"note": "so"}, {}
 
     return make
+
+
+def an_open_request(world: Any) -> tuple[str, Any, dict[str, str]]:
+    path, _, headers = a_request("effect")(world)
+    return path, None, headers
 
 
 def a_failure(world: Any) -> tuple[str, Any, dict[str, str]]:
@@ -216,6 +233,8 @@ CELLS: dict[str, Cell] = {
     "explain": Cell("queries.explain", "POST", "/explain", plain("/explain", COUNT)),
     "meaning": Cell("catalog.meaning", "GET", "/explain", plain("/explain?epsilon=0.1")),
     "query": Cell("queries.ask", "POST", "/query", a_query),
+    "batch": Cell("queries.ask", "POST", "/batch", a_batch),
+    "batch_estimate": Cell("queries.estimate", "POST", "/batch/estimate", plain("/batch/estimate", BATCH)),
     "job": Cell("queries.job", "GET", "/jobs/{number}", a_job),
     "cancel": Cell("queries.cancel", "DELETE", "/jobs/{number}", a_job),
     "releases": Cell("catalog.releases", "GET", "/releases", plain("/releases")),
@@ -229,6 +248,7 @@ CELLS: dict[str, Cell] = {
         201,
     ),
     "requests": Cell("administration.requests", "GET", "/requests", plain("/requests")),
+    "effect": Cell("administration.effect", "GET", "/requests/{number}/effect", an_open_request),
     "grant": Cell("administration.grant", "POST", "/requests/{number}/grant", a_request("grant")),
     "refuse": Cell("administration.refuse", "POST", "/requests/{number}/refuse", a_request("refuse")),
     "analysts": Cell("administration.analysts", "GET", "/analysts", plain("/analysts")),

@@ -17,16 +17,20 @@ from tests.fixtures.seeded_source import SeededSource
 from tests.fixtures.visits_table import arrays
 
 from hubbub.core.events import Composed, Event, LaplaceEvent, SelectionEvent, ThresholdEvent, WeightedThresholdEvent
+from hubbub.core.numbers import SCALE_MAX
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import contribution_levels
 from hubbub.sql import plan as plans
-from hubbub.sql.auto_bounds import ChosenBound, choose_bound, levels_up_to
+from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram, choose_bound, levels_up_to
+from hubbub.sql.bind import bind_releases
 from hubbub.sql.finish import Tables, exact_results, finish
-from hubbub.sql.measures import UnitCount
+from hubbub.sql.measures import BoundedSum, UnitCount
 from hubbub.sql.plan import Plan
-from hubbub.sql.split import ANY_ORDER, zcdp_budget
+from hubbub.sql.query import Query
+from hubbub.sql.split import rho_beside_pure_losses
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +89,7 @@ def _set_aside(made: Plan) -> Fraction:
     if made.keys is None or not isinstance(made.measures[made.keys].mechanism, Gaussian):
         return Fraction(0)
     epsilon = 1 - _loss(made.event)
-    assert made.measures[made.keys].portion <= zcdp_budget(epsilon, Fraction(1, 10**6), ANY_ORDER)
+    assert made.measures[made.keys].portion <= rho_beside_pure_losses(epsilon, Fraction(1, 10**6))
     return epsilon
 
 
@@ -154,10 +158,18 @@ def _excess(made: Plan, bounds: Sequence[int], one: Tables, two: Tables) -> Iter
             assert isinstance(noised.mechanism, Gaussian)
             yield "weights", Fraction(squares, noised.mechanism.sensitivity_squared)
     for each in at.choices:
-        # scores count rows below or at a candidate, so no score moves further than all buckets together
-        moved = _distance(_cells(at, one, each.histogram, "histogram"), _cells(at, two, each.histogram, "histogram"))
-        weight = lcm(*(max(q.numerator, q.denominator - q.numerator) for q in each.choice.levels))
-        yield "choice", moved * weight / Fraction(each.mechanism.sensitivity * each.times)
+        if at.threshold is not None:
+            # groups that are selected: no score moves further than all buckets together
+            buckets = [_cells(at, side, each.histogram, "histogram") for side in (one, two)]
+            weight = lcm(*(max(q.numerator, q.denominator - q.numerator) for q in each.choice.levels))
+            yield "choice", _distance(*buckets) * weight / Fraction(each.mechanism.sensitivity * each.times)
+            continue
+        # a selection loses its rate times the range of the moves of its scores, in all cells together
+        scores = [each.score.scores(exact_results(at, side)[1][each.histogram]) for side in (one, two)]
+        moves = scores[1] - scores[0]
+        ranges = np.maximum(moves.max(axis=1), 0) - np.minimum(moves.min(axis=1), 0)
+        allowed = each.mechanism.sensitivity * (1 if each.mechanism.monotone else 2)
+        yield "choice", Fraction(int(ranges.sum())) / (allowed * each.times)
     if at.top is not None:
         counts = [exact_results(at, side)[0][0] for side in (one, two)]
         yield "top", Fraction(int(np.abs(counts[0] - counts[1]).max()), at.top.one.sensitivity)
@@ -286,6 +298,7 @@ def test_a_histogram_with_half_of_its_noise_is_seen(connection: duckdb.DuckDBPyC
     """Planted: another unit in the place of one moves two counts, and noise for one is not enough."""
     made = auto.planned("SELECT count(*) FROM t", Relation.REPLACE)
     (level,) = made.levels
+    assert isinstance(level, LevelHistogram)
     half = Laplace(sensitivity=1, scale=level.mechanism.scale / 2)
     spoiled = replace(made, levels=(replace(level, mechanism=half),))
     auto.show(connection)
@@ -384,3 +397,39 @@ def test_left_out_is_stated_by_measure() -> None:
     assert {place: bound.contribution for place, bound in at.left_out.items()} == {0: "rows", 1: "cells", 2: "sum"}
     assert at.event == made.event
     assert at.levels == ()
+
+
+# --- steps -----------------------------------------------------------------------------------------------------------
+
+AMOUNTS = Table(
+    "t",
+    (
+        Column("id", Kind.INTEGER),
+        Column("doctor", Kind.INTEGER),
+        Column("z", Kind.INTEGER, Bounds(Fraction(0), Fraction(10**6))),
+        Column("x", Kind.REAL, Bounds(Fraction(0), Fraction(10**6))),
+    ),
+    PrivacyUnit("id", 10_000, 10_000, "person", auto=True),
+)
+
+
+@pytest.mark.parametrize("others", [(), (PrivacyUnit("doctor", 10_000, 10_000, "doctor", auto=True),)])
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1)])
+@pytest.mark.parametrize("text", ["sum(z)", "sum(x)", "sum(z), sum(x), count(*)", "count(*), sum(z) / count(*)"])
+def test_rows_are_rounded_little_and_noise_at_every_bound_is_in_range(
+    text: str, epsilon: Fraction, relation: Relation, others: tuple[PrivacyUnit, ...]
+) -> None:
+    """No interval allows for rounding, so a row of a thousandth of the bounds is off by 2% at most."""
+    table = replace(AMOUNTS, relation=relation, others=others)
+    query = bind_releases(f"SELECT {text} FROM t", tables={"t": table})
+    assert isinstance(query, Query)
+    plan = plans.plan(query, epsilon=epsilon, delta=Fraction(0), salt="s")
+    sums = [each.measure for each in plan.measures if isinstance(each.measure, BoundedSum)]
+    assert sums
+    assert all(each.step <= 20 * 2 for each in sums)
+    assert text != "sum(z)" or sums[0].step == 1
+    largest = [ChosenBound(each.levels[-1], 0.0, 0.0, 1.0, 1.0, each.contribution) for each in plan.levels]
+    for noised in plans.settle(plan, largest).measures:
+        assert isinstance(noised.mechanism, Laplace)
+        assert noised.mechanism.scale <= SCALE_MAX

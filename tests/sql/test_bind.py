@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from tests.sql.corpus.queries import entries
 
+from hubbub.core.asked import Asked, asking
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.curator.question import Question
 from hubbub.errors import QueryError
@@ -20,7 +21,7 @@ from hubbub.sql.bind import bind
 from hubbub.sql.expressions import Col, Literal, facts
 from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, owned
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow, owned
 
 Tables = Mapping[str, Table]
 Exact = Callable[[Query], str]
@@ -55,14 +56,15 @@ def engine(furnish: Callable[[duckdb.DuckDBPyConnection, int], None]) -> Iterato
 
 @pytest.mark.parametrize("text", SAME)
 def test_binding_leaves_the_tree_as_it_was_read(clinic: Tables, text: str) -> None:
-    """A text is parsed once and its tree is shared, also between threads."""
-    tree, _ = parse(text)
-    before = repr(tree)
-    first = bind(text, tables=clinic)
-    Question(text).text()
-    assert parse(text)[0] is tree
-    assert repr(tree) == before
-    assert bind(text, tables=clinic) == first
+    """A text is parsed once for an analyst and its tree is shared, also between threads."""
+    with asking(Asked()):
+        tree, _ = parse(text)
+        before = repr(tree)
+        first = bind(text, tables=clinic)
+        Question(text).text()
+        assert parse(text)[0] is tree
+        assert repr(tree) == before
+        assert bind(text, tables=clinic) == first
 
 
 @pytest.mark.parametrize("text", SAME)
@@ -233,7 +235,7 @@ def scans(rel: Rel) -> list[Scan]:
     match rel:
         case Scan():
             return [rel]
-        case Filter() | Project() | PerUnit() | Truncate():
+        case Filter() | Project() | PerUnit() | UnitWindow() | Truncate():
             return scans(rel.input)
         case Join():
             return scans(rel.left) + scans(rel.right)

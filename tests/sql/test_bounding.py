@@ -36,6 +36,8 @@ AGGREGATES = (
     Aggregate("nx", "count", (COST,), YOUNG),
     Aggregate("u", "count_units"),
     Aggregate("d", "count_distinct", (AGE,)),
+    Aggregate("ds", "sum_distinct", (AGE,)),
+    Aggregate("dv", "var_pop_distinct", (COST,), YOUNG),
     Aggregate("s", "sum", (COST,)),
     Aggregate("a", "avg", (AGE,)),
     Aggregate("v", "var_samp", (COST,), YOUNG),
@@ -242,7 +244,7 @@ def test_planted_rows_without_a_bound_are_caught() -> None:
 @pytest.mark.parametrize(
     ("bound", "none"),
     [
-        ('"$bounded") WHERE place <= 1 ', '"$bounded") WHERE place <= 300 '),
+        ('"$bounded") WHERE place <= 1)', '"$bounded") WHERE place <= 300)'),
         ("HAVING count(*) > 1", "HAVING count(*) > 300"),
     ],
     ids=["sums", "picked rows"],

@@ -66,7 +66,7 @@ def test_a_hash_is_a_function_of_the_equality_class(
     found = DiscoveredCells((Key("k", Col("k", Kind.REAL)), Key("m", Col("m", Kind.INTEGER))))
     keys = [(dialect.canonical(x, Kind.REAL), dialect.canonical(x, Kind.INTEGER)) for x in (first, second)]
     cells = [f"(SELECT {found.lookup(pair, dialect, grouped=False).cell}) AS t" for pair in keys]
-    texts = dialect.own_hash("salt", found.hashed_natively(dialect))
+    texts = dialect.own_hash("salt", found.hashed(dialect))
     assert ask(f"SELECT (SELECT {texts} FROM {cells[0]}) = (SELECT {texts} FROM {cells[1]})") == (True,)
 
 

@@ -54,6 +54,17 @@ def test_without_noise_the_answer_is_duckdbs_on_bounded_data(entry: Entry) -> No
     assert differences == []
 
 
+def test_a_sketch_expects_charges_and_selects_what_the_plan_does() -> None:
+    """At another price a plan is only compared by its errors, so its statements are not written."""
+    for entry in CORPUS[::3]:
+        made, sketch = entry.planned(Fraction(3)), entry.planned(Fraction(3), sketch=True)
+        if made.top is None:  # planned as one piece
+            assert (sketch.statements, sketch.derivation) == ((), ())
+        for field in ("epsilon", "delta", "noise", "limits", "threshold", "keys", "event", "expected", "outputs"):
+            assert getattr(sketch, field) == getattr(made, field), (entry.id, field)
+        assert [each.mechanism for each in sketch.measures] == [each.mechanism for each in made.measures], entry.id
+
+
 def plain(connection: duckdb.DuckDBPyConnection, entry: Entry) -> list[Row]:
     """Ask DuckDB itself, over the tables in which the declared facts were made true by hand."""
     cursor = connection.cursor()

@@ -24,6 +24,10 @@ MATCHES = {
     "left join": (
         "SELECT coalesce(s.ward, 'none') AS g, count(*) FROM patients p LEFT JOIN staff s ON p.id = s.id GROUP BY g"
     ),
+    "left join on a condition": (
+        "SELECT coalesce(s.ward, 'none') AS g, count(*) FROM patients p LEFT JOIN staff s "
+        "ON p.id = s.id AND s.ward <> 'b' GROUP BY g"
+    ),
     "right join": (
         "SELECT coalesce(p.x, 'none') AS g, count(*) FROM patients p RIGHT JOIN staff s ON p.id = s.id GROUP BY g"
     ),

@@ -116,6 +116,7 @@ def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
     asked = query(
         visits(PrivacyUnit(None)),
         [Aggregate("n", "count")],
+        also=[day],
         keys=[Key("region", REGION), Key("flag", FLAG), Key("day", day)],
         sets=[(0, 1, 2), ()],
         select=[

@@ -15,7 +15,7 @@ from hubbub.sql import dates, render
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.domains import values
 from hubbub.sql.evaluate import UnknownValueError, evaluate
-from hubbub.sql.expressions import Expr, FunctionCall, facts
+from hubbub.sql.expressions import Expr, FunctionCall, Literal, facts
 from hubbub.sql.functions import FUNCTIONS, build
 
 
@@ -164,6 +164,14 @@ def test_a_planted_wrong_fact_is_caught(engine: duckdb.DuckDBPyConnection) -> No
     narrow = FunctionCall("add", honest.args, honest.kind, facts(literal(3)))
     rows = run(engine, [honest, narrow])
     assert len(faults([honest, narrow], rows)) == 1
+
+
+def test_a_comparison_as_a_number_is_0_or_1() -> None:
+    """Otherwise SUM(CAST(x > 5 AS INTEGER)) would have the noise of any integer."""
+    over = FunctionCall("gt", (Literal(1, Kind.INTEGER), Literal(5, Kind.INTEGER)), Kind.BOOLEAN)
+    number = build("to_integer", (over, Literal(64, Kind.INTEGER)))
+    assert number is not None
+    assert facts(number).bounds == Bounds(Fraction(0), Fraction(1))
 
 
 def test_without_a_guard_nan_reaches_a_comparison(engine: duckdb.DuckDBPyConnection) -> None:

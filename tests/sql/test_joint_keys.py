@@ -85,8 +85,9 @@ def planned(text: str, tables: dict[str, Table] = TABLES) -> Plan:
 
 def counted(made: Plan, connection: duckdb.DuckDBPyConnection) -> dict[tuple[Any, ...], int]:
     measures, _ = exact_results(made, {each.name: arrays(connection, each.sql) for each in made.statements})
-    keys = declared_keys(made).shown
-    return {tuple(row[:-1]): int(row[-1]) for row in zip(*keys.values(), measures[0], strict=True) if row[-1]}
+    shown = declared_keys(made).shown
+    keys = [shown[key.name] for key in made.query.keys]
+    return {tuple(row[:-1]): int(row[-1]) for row in zip(*keys, measures[0], strict=True) if row[-1]}
 
 
 @pytest.mark.parametrize("text", QUERIES)

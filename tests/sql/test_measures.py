@@ -6,7 +6,16 @@ import pytest
 from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
 from hubbub.sql.expressions import Col
-from hubbub.sql.measures import BoundedSum, Measure, RowCount, Term, UnitContribution, UnitCount, sensitivity
+from hubbub.sql.measures import (
+    BoundedSum,
+    DistinctSum,
+    Measure,
+    RowCount,
+    Term,
+    UnitContribution,
+    UnitCount,
+    sensitivity,
+)
 
 X = Col("x", Kind.REAL)
 
@@ -31,7 +40,10 @@ def contributions(measure: Measure, reach: UnitContribution) -> set[tuple[int, .
 
 
 @pytest.mark.row(27)
-@pytest.mark.parametrize("measure", [RowCount(), UnitCount(), total(0, 3), total(-2, 3), total(-3, -1), total(2, 5)])
+@pytest.mark.parametrize(
+    "measure",
+    [RowCount(), UnitCount(), total(0, 3), total(-2, 3), total(-3, -1), total(2, 5), DistinctSum(X, total(-2, 3))],
+)
 @pytest.mark.parametrize(
     "reach",
     [

@@ -4,6 +4,7 @@ import random
 import re
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from tests.sql.corpus.queries import entries
@@ -18,7 +19,7 @@ Tables = Mapping[str, Table]
 SAME = [entry.text for entry in entries("made")]
 
 
-def refused(text: str, **options: str) -> QueryError:
+def refused(text: str, **options: Any) -> QueryError:
     with pytest.raises(QueryError) as caught:
         parse(text, **options)
     assert len(str(caught.value)) < 900
@@ -129,7 +130,7 @@ def test_a_caller_that_is_deep_in_the_stack_gets_a_refusal_too() -> None:
         ("SELECT a FROM t;; ", "HB502", None),
         ("SELECT a FROM t; SELECT b FROM t", "HB502", (1, 25)),
         ("DROP TABLE t", "HB502", (1, 1)),
-        ("SELECT a\n  FROM t\n QUALIFY row_number() = 1", "HB503", (3, 2)),
+        ("SELECT sum(a)\n OVER (w ORDER BY a) FROM t WINDOW w AS (PARTITION BY a)", "HB503", (2, 8)),
         ("INSERT INTO t VALUES (1)", "HB502", (1, 1)),
         ("EXPLAIN SELECT 1", "HB502", (1, 1)),
         ("PRAGMA database_list", "HB502", (1, 1)),
@@ -165,15 +166,13 @@ SELECT a FROM t POSITIONAL JOIN u
 SELECT a FROM t ASOF JOIN u ON t.a >= u.a
 SELECT a FROM t PIVOT (sum(b) FOR c IN (1, 2))
 SELECT a FROM t WINDOW w AS ()
-SELECT sum(a) OVER () FROM t
-SELECT DISTINCT ON (a) a FROM t
-SELECT a LIKE 'x' ESCAPE '!' FROM t
-SELECT a SIMILAR TO 'x' FROM t
-SELECT a ~ 'x' FROM t
+SELECT sum(a) OVER w FROM t
+SELECT sum(a) OVER (ORDER BY b ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE TIES) FROM t
+SELECT sum(a) OVER (ORDER BY b GROUPS 1 PRECEDING) FROM t
+SELECT a IGNORE NULLS FROM t
+SELECT a SIMILAR TO 'x' ESCAPE '!' ESCAPE '!' FROM t
 SELECT trim(BOTH 'x' FROM a) FROM t
 SELECT a BETWEEN SYMMETRIC 1 AND 2 FROM t
-SELECT a::DECIMAL(5,2)::VARCHAR(3) FROM t
-SELECT CAST(a AS VARCHAR(5)) FROM t
 SELECT E'a\\nb' FROM t
 SELECT X'ff' FROM t
 SELECT 0x1F FROM t
@@ -197,6 +196,7 @@ SELECT a FROM t GROUP BY
 SELECT a FROM t GROUP BY DISTINCT a
 SELECT count(ALL a) FROM t
 SELECT INT 1 FROM t
+SELECT a.b.c.d FROM t
 SELECT a = b = c FROM t
 SELECT a < b < c FROM t
 SELECT a = NOT b FROM t
@@ -211,15 +211,12 @@ SELECT lambda x: x FROM t
 SELECT a FROM t WHERE a = ANY (SELECT 1)
 SELECT :name FROM t
 SELECT $name FROM t
-SELECT a.b.c.d FROM t
 SELECT a FROM t UNION BY NAME SELECT a FROM t
 SELECT current_date FROM t
 SELECT a FROM read_csv('/etc/passwd')
 SELECT a FROM '/etc/passwd'
 SELECT a FROM glob('*')
-SELECT a FROM generate_series(1, 3)
-SELECT a FROM unnest([1, 2])
-SELECT a FROM (VALUES (1)) v(a)
+SELECT a FROM unnest(b)
 SELECT a FROM t WITH ORDINALITY
 SELECT a FROM t PREWHERE a
 SELECT a FROM t OFFSET 3 ROWS FETCH NEXT 3 ROWS ONLY
@@ -279,7 +276,10 @@ def test_random_texts_are_bound_or_refused(clinic: Tables) -> None:
     assert min(outcomes.values()) > 20
 
 
-@pytest.mark.parametrize("word", ["percent", "index", "view", "format", "comment", "session", "function", "Percent"])
+@pytest.mark.parametrize(
+    "word",
+    ["percent", "index", "view", "format", "comment", "session", "function", "Percent", "temp", "next", "schema"],
+)
 def test_words_of_other_statements_are_names_here(word: str, clinic: Tables) -> None:
     query = bind(f"SELECT health, count(*) AS {word} FROM people GROUP BY health ORDER BY {word} DESC", tables=clinic)
     assert [name for name, _ in query.select] == ["health", word]

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from tests.campaigns.parity import Planner, Side, Tally, differences, rows
 from tests.fixtures import postgres
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 from tests.fixtures.visits_table import arrays
 
@@ -40,7 +41,7 @@ TABLE = Table("t", COLUMNS, PrivacyUnit("u", groups=2, rows=3))
 QUESTIONS = (
     "SELECT k, count(*) FROM t GROUP BY k",
     "SELECT k, count(x), sum(x), avg(x * x) FROM t GROUP BY k",
-    "SELECT k, count(DISTINCT x) FROM t GROUP BY k",
+    "SELECT k, count(DISTINCT x), sum(DISTINCT x), variance(DISTINCT x) FROM t GROUP BY k",
     "SELECT k, median(x) FROM t GROUP BY k",
     "SELECT w, floor(x), count(*) FROM t GROUP BY w, floor(x)",
     "SELECT w, count(DISTINCT u), sum(x) FROM t GROUP BY w",
@@ -62,7 +63,7 @@ def local() -> Iterator[duckdb.DuckDBPyConnection]:
             )
             for _ in range(300)
         ]
-        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", made)
+        insert_rows(connection, "t", made)
         yield connection
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import duckdb
 import pytest
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.visits_table import arrays, bounds
 
 from hubbub.audit.sensitivity import excess
@@ -65,7 +66,7 @@ def problems(engine: duckdb.DuckDBPyConnection, made: Plan) -> list[str]:
     exact = {}
     for rows in itertools.product(ROWS, repeat=3):
         engine.execute("DELETE FROM t")
-        engine.executemany("INSERT INTO t VALUES (?, ?, ?)", list(rows))
+        insert_rows(engine, "t", rows)
         exact[rows] = exact_results(made, {each.name: arrays(engine, each.sql) for each in made.statements})
     pairs = [(one, (*one[:place], row, *one[place + 1 :])) for one in exact for place in range(3) for row in ROWS]
     return [problem for one, two in pairs for problem in excess(made, exact[one], exact[two])]

@@ -84,8 +84,11 @@ def test_texts_that_double_at_each_level_are_refused_at_once() -> None:
 
 
 def test_a_chain_that_does_not_grow_is_answered_up_to_a_depth() -> None:
-    assert bind(chain("COUNT(*)", "least(t, 2)", 100), tables={"people": PEOPLE}).select
-    refusal(lambda: bind(chain("COUNT(*)", "least(t, 2)", 200), tables={"people": PEOPLE}))
+    assert bind(chain("COUNT(*)", "least(t, 2)", 120), tables={"people": PEOPLE}).select
+    refusal(lambda: bind(chain("COUNT(*)", "least(t, 2)", 121), tables={"people": PEOPLE}))
+    with pytest.raises(QueryError) as deep:
+        bind(chain("COUNT(*)", "least(t, 2)", 200), tables={"people": PEOPLE})
+    assert deep.value.code == "HB500"
 
 
 def test_rows_times_columns_are_bounded() -> None:

@@ -126,6 +126,17 @@ def test_values_outside_a_list_are_the_other_or_null_and_null_stays_null() -> No
     assert scanned(with_other, "VARCHAR", *values) == ["a", "b", "else", None]
 
 
+@pytest.mark.parametrize("kind", [Kind.INTEGER, Kind.REAL])
+def test_a_number_beyond_a_list_is_not_taken_for_its_last_value(kind: Kind) -> None:
+    ends = Bounds(Fraction(0), Fraction(100))
+    values = ("0", "100", "150", "-3", "50", "1e300", "'inf'::DOUBLE", "NULL")
+    listed = Column("x", kind, ends, values=(0, 100))
+    assert scanned(listed, "DOUBLE", *values) == [0, 100, None, None, None, None, None, None]
+    with_other = Column("x", kind, ends, values=(0, 100), other=999)
+    assert scanned(with_other, "DOUBLE", *values) == [0, 100, 999, 999, 999, 999, 999, None]
+    assert column_facts(with_other).bounds == Bounds(Fraction(0), Fraction(999))
+
+
 def test_dates_outside_the_years_that_exist_are_clamped() -> None:
     values = ("'infinity'", "'-infinity'", "'5881580-07-10'", "'0044-03-15 (BC)'", "'2024-02-29'", "NULL")
     assert scanned(Column("x", Kind.DATE), "DATE", *values) == [

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from tests.fixtures import postgres
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 from tests.fixtures.visits_table import arrays
 
@@ -128,7 +129,7 @@ def local() -> Iterator[duckdb.DuckDBPyConnection]:
             )
             for _ in range(120)
         ]
-        connection.executemany("INSERT INTO every VALUES (?, ?, ?, ?)", rows)
+        insert_rows(connection, "every", rows)
         connection.execute("CREATE VIEW t AS SELECT * FROM every")
         yield connection
 

@@ -8,9 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from hubbub.core.schema import Kind
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.sql.aggregates.missing_rows import allowing_for
+from hubbub.sql.aggregates.order_statistics import Choice, Extreme, Mode, Quantile, SelectionAggregate
 from hubbub.sql.aggregates.scores import (
     MISS,
     CountScore,
@@ -23,6 +25,8 @@ from hubbub.sql.aggregates.scores import (
     margin,
     reaches,
 )
+from hubbub.sql.candidates import Candidates
+from hubbub.sql.expressions import Col
 
 AIMS: dict[str, ScoreFunction] = {
     "median": QuantileScore(Fraction(1, 2)),
@@ -77,6 +81,47 @@ def test_scores_move_by_no_more_than_their_sensitivity(name: str) -> None:
             if isinstance(aim, CountScore):
                 assert (change >= 0).all()
     assert max(abs(step) for step in moved) == aim.sensitivity
+
+
+REPLACED = [
+    (Quantile(), (Fraction(1, 2),), 2, 2),
+    (Quantile(), (Fraction(9, 10),), 10, 18),
+    (Quantile(), (Fraction(1, 4), Fraction(9, 10)), 12, 18),
+    (Extreme("max", largest=True), (), 1, 2),
+    (Extreme("min", largest=False), (), 1, 2),
+    (Mode(), (), 1, 1),
+]
+
+
+@pytest.mark.parametrize("shape", ["value", "interval"])
+@pytest.mark.parametrize(("aggregate", "levels", "alone", "among"), REPLACED, ids=str)
+def test_a_replaced_unit_moves_scores_by_no_more_than_is_charged(
+    aggregate: SelectionAggregate, levels: tuple[Fraction, ...], alone: int, among: int, shape: str
+) -> None:
+    """All pairs of a table and one with up to two rows taken out and up to two put in, in one cell and in two."""
+    choice = Choice(("x",), aggregate, Candidates(Col("x", Kind.INTEGER), None, 4), levels)
+    row = aggregate.row_sensitivity(choice)
+    assert aggregate.replaced_sensitivity(choice, alone=False) == among
+    assert aggregate.replaced_sensitivity(choice, alone=True) == alone
+    score = aggregate.score(choice, Fraction(1, 4), interval=shape == "interval")
+    moves = [each for each in product(range(3), repeat=4) if sum(each) <= 2]
+    whole, ranges = 0, 0
+    for counts in product(range(0, 7, 2), repeat=4):
+        before = np.array(counts, dtype=np.int64)
+        gone = [np.array(each, dtype=np.int64) for each in moves if (before - each >= 0).all()]
+        tables = np.array([before - each for each in gone])
+        base = score.scores(before[np.newaxis])
+        # in two cells: each loses or gains the rows of one unit
+        steps = score.scores(tables) - base
+        assert np.abs(steps).max() <= 2 * row
+        for after in moves:
+            change = score.scores(tables + np.array(after)) - base
+            whole = max(whole, int(np.abs(change).max()))
+            ranges = max(ranges, int((change.max(axis=1) - change.min(axis=1)).max()))
+    assert whole <= 2 * alone
+    assert ranges <= 4 * alone
+    if shape == "value":
+        assert whole == 2 * alone, "it is attained"
 
 
 def test_cells_are_scored_alone() -> None:

@@ -10,8 +10,9 @@ import duckdb
 import numpy as np
 import pytest
 from tests.fixtures import spark
-from tests.fixtures.nasty_values import COLS, TABLE, applications, fill, random_expression
+from tests.fixtures.nasty_values import COLS, TABLE, applications, fill, literal, random_expression
 from tests.fixtures.visits_table import arrays
+from tests.sql.test_patterns import FORMATS, SPECIAL, random_moment
 
 from hubbub.core.schema import Column, Kind
 from hubbub.engines.base import Arrays
@@ -26,9 +27,9 @@ from hubbub.sql.functions import FUNCTIONS
 from hubbub.sql.relations import Scan
 
 #: What is refused on Spark, in some or all of its ways.
-REFUSED = {"to_date", "to_timestamp", "to_integer", "to_float", "to_text"}
+REFUSED = {"regexp", "to_date", "to_timestamp", "to_integer", "to_float", "to_text"}
 #: Java's library and C's differ in the last bits of these.
-OTHER_BITS = {"ln", "log10", "log2", "exp", "power"}
+OTHER_BITS = {"ln", "log10", "log2", "exp", "power", "sin", "cos", "tan", "asin", "acos", "atan"}
 NUMBERED = replace(TABLE, columns=(*TABLE.columns, Column("row", Kind.INTEGER)))
 SCAN = Scan(NUMBERED, (*COLS.values(), Col("row", Kind.INTEGER)), (*COLS, "row"))
 
@@ -126,6 +127,31 @@ def test_functions_raise_nothing_on_spark_and_give_what_duckdb_gives(
         assert kept
         some = random.Random(name).sample(kept, min(len(kept), 12))
         assert differences(local, remote, some, exact=name not in OTHER_BITS) == []
+
+
+def test_formats_and_patterns_read_on_spark_what_they_read_in_duckdb(
+    local: duckdb.DuckDBPyConnection, remote: SparkEngine
+) -> None:
+    chance = random.Random(8)
+    texts = sorted({random_moment(chance) for _ in range(700)} | {"a\nb", "ab\n", "\n", "É1", "x-y", "_", "²", "1\x0b"})
+    column = Col("x", Kind.TEXT)
+    times = [FunctionCall("parse_time", (column, literal(form)), Kind.TIMESTAMP) for form in FORMATS]
+    matches = [FunctionCall("regexp", (column, literal(pattern)), Kind.BOOLEAN) for pattern in SPECIAL]
+
+    def asked(dialect: Dialect, micros: str) -> str:
+        rows = ", ".join(f"({place}, {dialect.text(text)})" for place, text in enumerate(texts))
+        shown = [f"{micros}({render.expression(call, dialect)})" for call in times]
+        shown += [f"CASE WHEN {render.expression(call, dialect)} THEN 1 ELSE 0 END" for call in matches]
+        values = ", ".join(f"CAST({text} AS DOUBLE) AS c{place}" for place, text in enumerate(shown))
+        named = values.replace(dialect.identifier("x"), "x")
+        return f"SELECT {named} FROM (VALUES {rows}) AS t(n, x) ORDER BY n"
+
+    mine = local.execute(asked(DUCKDB, "epoch_us")).fetchnumpy()
+    theirs = remote.run(asked(SPARK, "unix_micros")).through(lambda columns: columns)
+    for place, call in enumerate([*times, *matches]):
+        expected = [None if value is None or value != value else value for value in mine[f"c{place}"].tolist()]
+        found = [None if value is None or value != value else value for value in theirs[f"c{place}"].tolist()]
+        assert found == expected, call.args[1]
 
 
 def test_random_expressions_raise_nothing_on_spark(local: duckdb.DuckDBPyConnection, remote: SparkEngine) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 from tests.fixtures import postgres, spark
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
@@ -70,7 +71,7 @@ def filled(rng: random.Random, rows: int = 60) -> duckdb.DuckDBPyConnection:
     ]
     for name in ("t", "o"):
         connection.execute(f"CREATE TABLE {name} ({types})")
-        connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?)", made)
+        insert_rows(connection, name, made)
     connection.execute(
         "CREATE TABLE p AS SELECT i // 3 AS y, ['a', 'é'][1 + i % 2] AS z, i AS n FROM range(30) AS r(i)"
     )

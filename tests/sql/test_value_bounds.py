@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from tests.fixtures.insert_rows import insert_rows
 
 import hubbub
 from hubbub.accounting.cost import privacy_cost
@@ -57,7 +58,7 @@ def filled(rows: list[tuple[Any, ...]]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 1})
     connection.execute("CREATE TABLE t (id BIGINT, k VARCHAR, x DOUBLE, y BIGINT)")
     if rows:
-        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+        insert_rows(connection, "t", rows)
     return connection
 
 

@@ -6,6 +6,7 @@ written after each commit, never before it. After a crash it may be behind the d
 ahead of it.
 """
 
+import fcntl
 import os
 import time
 from hashlib import sha256
@@ -18,6 +19,7 @@ from hubbub.errors import LedgerError
 from hubbub.private_files import create_folder, open_private
 
 _SLOT = 4096  # one disk block per slot: writing one cannot damage the other
+_LINE = 512  # bytes that hold a line
 _PERIOD = 1.0  # seconds between syncs
 _MAGIC = "hubbub-anchor-1"
 
@@ -69,7 +71,7 @@ class FileAnchor:
 
     All marks of one second go to the same slot; then the file is synced and the other slot is used. The slot that is
     not in use is therefore always complete and durable, and syncing costs one fdatasync per second rather than per
-    charge. Several processes alternate by the same clock.
+    charge. Several processes alternate by the same clock, and none replaces a newer mark by an older one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -114,9 +116,19 @@ class FileAnchor:
             if period != self._period:
                 os.fdatasync(self._file)
                 self._period = period
-            os.pwrite(self._file, _line(mark), (period & 1) * _SLOT)
+            self._advance(mark, (period & 1) * _SLOT)
         except OSError as error:
             self._unwritable(error)
+
+    def _advance(self, mark: Mark, slot: int) -> None:
+        """Write a mark, unless another process, whose commit came later, has already written a newer one."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            written = _parse(os.pread(self._file, _LINE, slot))
+            if written is None or written.ledger != mark.ledger or written.sequence < mark.sequence:
+                os.pwrite(self._file, _line(mark), slot)
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def reset(self, mark: Mark) -> None:
         """Write both slots, each durable before the other is changed."""

@@ -12,6 +12,7 @@ from hubbub.accounting.cost import PrivacyCost, privacy_cost
 from hubbub.accounting.group_commit import PendingCall
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.refusal import Spent
+from hubbub.core.blocks import BlockSet
 from hubbub.core.events import Event
 from hubbub.errors import ParameterError
 
@@ -22,7 +23,8 @@ _QUERY_LENGTH = 1_000_000
 class ChargeRequest(NamedTuple):
     """A request to charge: the facts of the mechanism and the query in canonical form, under an idempotency key.
 
-    Keys of different analysts are independent. `version` identifies the state of the data.
+    Keys of different analysts are independent. `version` identifies the state of the data; `blocks` are those that the
+    query reads, of a dataset that has some.
     """
 
     analyst: str
@@ -31,6 +33,7 @@ class ChargeRequest(NamedTuple):
     event: Event
     query: str
     key: str
+    blocks: BlockSet | None = None
 
 
 class Charge(NamedTuple):
@@ -123,15 +126,22 @@ class LookupCall(PendingCall):
 class NoteCall(PendingCall):
     """Add an entry without a request, a policy or a forfeit, with the costs that it adds to the totals.
 
-    `policy` applies to all calls from here on.
+    `policy` applies to all calls from here on. A forfeit sets the ledger's clock, unless it only closes a block.
     """
 
-    __slots__ = ("facts", "keys", "kind", "losses", "policy")
+    __slots__ = ("facts", "keys", "kind", "losses", "policy", "sets_clock")
 
     def __init__(
-        self, kind: Kind, facts: str, losses: Mapping[str, PrivacyCost] | None = None, *, policy: Policy | None = None
+        self,
+        kind: Kind,
+        facts: str,
+        losses: Mapping[str, PrivacyCost] | None = None,
+        *,
+        policy: Policy | None = None,
+        sets_clock: bool = True,
     ) -> None:
         super().__init__()
+        self.sets_clock = sets_clock
         self.keys: list[tuple[str, str]] = []
         self.kind: Kind = kind
         self.facts = facts
@@ -164,15 +174,15 @@ AnyCall = ChargeCall | RecordCall | LookupCall | NoteCall | RemarkCall
 
 
 @lru_cache(maxsize=65536)
-def _terms(event: Event) -> tuple[PrivacyCost, str]:
-    """Give the cost and the canonical facts of an event, cached together."""
-    return privacy_cost(event), facts_text(event)
+def _terms(event: Event, blocks: BlockSet | None) -> tuple[PrivacyCost, str]:
+    """Give the cost and the canonical facts of an event on some blocks, cached together."""
+    return privacy_cost(event), facts_text(event, blocks)
 
 
 def _price(request: ChargeRequest) -> PricedRequest:
     """Check a request and compute its cost and hash."""
-    analyst, dataset, version, event, query, key = request
-    loss, facts = _terms(event)
+    analyst, dataset, version, event, query, key, blocks = request
+    loss, facts = _terms(event, blocks)
     if not 0 < len(key) <= _KEY_LENGTH or len(query) > _QUERY_LENGTH:
         raise ParameterError(
             "HB123",

@@ -9,6 +9,7 @@ import json
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
+from hubbub.core.blocks import BlockSet
 from hubbub.core.events import Event, to_facts
 
 Kind = Literal["policy", "charge", "release", "forfeit", "failure", "reviewed"]
@@ -55,9 +56,14 @@ def canonical(value: object) -> str:
     return _encode(value)
 
 
-def facts_text(event: Event) -> str:
-    """Write the facts of an event in canonical form."""
-    return canonical(to_facts(event))
+def facts_text(event: Event, blocks: BlockSet | None = None) -> str:
+    """Write the facts of an event in canonical form, with the blocks that it is charged to, where a dataset has some.
+
+    >>> from hubbub.core.events import ResponseEvent
+    >>> facts_text(ResponseEvent(2, 1), BlockSet("month", ((0, 1),)))
+    '{"blocks":{"by":"month","ranges":[["1970-01","1970-02"]]},"mechanism":"laplace","scale":"10","sensitivity":1}'
+    """
+    return canonical(to_facts(event) if blocks is None else {**to_facts(event), "blocks": blocks.to_json()})
 
 
 def genesis(ledger: str) -> bytes:

@@ -1,18 +1,20 @@
 """The privacy cost of an event, in the forms that privacy filters add up.
 
-A cost has a pure loss, the Rényi divergence at each of the fixed orders, and a failure probability. Each is rounded up
-once per event and then added exactly; so k equal events cost exactly k times as much as one, in any order and grouping.
+A cost has a pure loss, the Rényi divergence at each of the fixed orders, a failure probability, and a price under the
+Gaussian filter. Each is rounded up once per event and then added exactly; so k equal events cost exactly k times as
+much as one, in any order and grouping.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from operator import add
 
-from hubbub.accounting import curves
+from hubbub.accounting import curves, gaussian_filter
 from hubbub.accounting.events import ACCOUNTING
 from hubbub.accounting.events.base import check_facts
+from hubbub.core.blocks import BlockSet
 from hubbub.core.events import Composed, Event, from_facts
 from hubbub.core.loss import ORDERS
 from hubbub.core.numbers import MAX_DENOMINATOR, MAX_PLACES
@@ -29,21 +31,31 @@ _GRID = 10**MAX_PLACES
 
 @dataclass(frozen=True, slots=True)
 class PrivacyCost:
-    """Pure loss (None if there is none), Rényi divergence at each of `ORDERS`, and failure probability.
+    """Pure loss (None if there is none), Rényi divergence at each of `ORDERS`, failure probability, Gaussian price.
 
     For two neighbors, with distributions P and Q of the answer, it means: P = (1−δ)P′ + δP″ and Q = (1−δ)Q′ + δQ″,
-    where P′ and Q′ satisfy the pure loss (if there is one) and the Rényi curve at once and in both directions.
+    where P′ and Q′ satisfy the pure loss (if there is one), the Rényi curve and the price at once, in both directions.
+    The total of a cap with charges from before 19 November 2026 has no Gaussian price: `filters` keeps to its old rule.
     """
 
     pure: Fraction | None
     renyi: tuple[int, ...]
     delta: Fraction
+    gaussian: gaussian_filter.Price | None = None
+
+    @property
+    def by_first_rule(self) -> "PrivacyCost":
+        """The same cost without a Gaussian price: see `filters`."""
+        return replace(self, gaussian=None)
 
     def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
         pure = None if self.pure is None or other.pure is None else self.pure + other.pure
         # most events have no δ, and adding Fractions costs a gcd
         delta = self.delta if not other.delta else other.delta if not self.delta else self.delta + other.delta
-        return PrivacyCost(pure, tuple(map(add, self.renyi, other.renyi)), delta)
+        gaussian = None
+        if self.gaussian is not None and other.gaussian is not None:
+            gaussian = tuple(map(add, self.gaussian, other.gaussian))
+        return PrivacyCost(pure, tuple(map(add, self.renyi, other.renyi)), delta, gaussian)
 
     def times(self, count: int) -> "PrivacyCost":
         """Give the cost of `count` equal events.
@@ -57,23 +69,32 @@ class PrivacyCost:
         if count == 0:
             return ZERO
         pure = None if self.pure is None else self.pure * count
-        return PrivacyCost(pure, tuple([value * count for value in self.renyi]), self.delta * count)
+        gaussian = None if self.gaussian is None else tuple([part * count for part in self.gaussian])
+        return PrivacyCost(pure, tuple([value * count for value in self.renyi]), self.delta * count, gaussian)
 
     def to_json(self) -> list[object]:
-        """Give the compact canonical form: [pure or null, [Rényi units…], δ], fractions as strings."""
-        return [None if self.pure is None else str(self.pure), list(self.renyi), str(self.delta)]
+        """Give the compact canonical form: [pure or null, [Rényi units…], δ, [Gaussian price…]], fractions as strings.
+
+        A total without a Gaussian price, from before there were any, has three parts.
+        """
+        gaussian = [] if self.gaussian is None else [list(self.gaussian)]
+        return [None if self.pure is None else str(self.pure), list(self.renyi), str(self.delta), *gaussian]
 
     @staticmethod
     def from_json(form: object) -> "PrivacyCost":
         """Read the canonical form back; reject anything that `to_json` would not write."""
         try:
-            pure, renyi, delta = form  # type: ignore[misc]
-            cost = PrivacyCost(None if pure is None else Fraction(pure), tuple(renyi), Fraction(delta))  # type: ignore[has-type]
+            pure, renyi, delta, *more = form  # type: ignore[misc]
+            gaussian = tuple(more[0]) if more else None  # type: ignore[has-type]
+            cost = PrivacyCost(None if pure is None else Fraction(pure), tuple(renyi), Fraction(delta), gaussian)  # type: ignore[has-type]
         except (TypeError, ValueError, ZeroDivisionError) as error:
             raise ParameterError(
                 "HB107", "The record is not a privacy cost.", "Restore the ledger from a backup: the record is corrupt."
             ) from error
-        valid = len(cost.renyi) == len(ORDERS) and all(type(value) is int and value >= 0 for value in cost.renyi)
+        valid = len(cost.renyi) == len(ORDERS) and len(cost.gaussian or gaussian_filter.NOTHING) == len(
+            gaussian_filter.NOTHING
+        )
+        valid = valid and all(type(value) is int and value >= 0 for value in (*cost.renyi, *(cost.gaussian or ())))
         if not valid or cost.to_json() != form or cost.delta < 0 or (cost.pure is not None and cost.pure < 0):
             raise ParameterError(
                 "HB107",
@@ -83,7 +104,7 @@ class PrivacyCost:
         return cost
 
 
-ZERO = PrivacyCost(_NOTHING, _NO_RENYI, _NOTHING)
+ZERO = PrivacyCost(_NOTHING, _NO_RENYI, _NOTHING, gaussian_filter.NOTHING)
 
 
 def is_summable(loss: Fraction) -> bool:
@@ -108,7 +129,8 @@ def privacy_cost(event: Event) -> PrivacyCost:
     if isinstance(event, Composed):
         return sum((privacy_cost(part).times(count) for part, count in event.parts), ZERO)
     loss = ACCOUNTING[type(event)].loss(event)
-    return PrivacyCost(None if loss.pure is None else _summable(loss.pure), loss.curve, _summable(loss.delta))
+    pure = None if loss.pure is None else _summable(loss.pure)
+    return PrivacyCost(pure, loss.curve, _summable(loss.delta), loss.gaussian_price)
 
 
 @lru_cache(maxsize=65536)
@@ -118,4 +140,23 @@ def cost_of_facts(facts: str) -> PrivacyCost:
     >>> cost_of_facts('{"mechanism":"laplace","scale":"10","sensitivity":1}').pure
     Fraction(1, 10)
     """
-    return privacy_cost(from_facts(json.loads(facts)))
+    return privacy_cost(event_of_facts(facts))
+
+
+def event_of_facts(facts: str) -> Event:
+    """Give the event of a charge from its facts in the ledger, whatever blocks it was charged to."""
+    form = json.loads(facts)
+    return from_facts({name: value for name, value in form.items() if name != "blocks"})
+
+
+@lru_cache(maxsize=65536)
+def blocks_of_facts(facts: str) -> BlockSet | None:
+    """Give the blocks that a charge was made to; None where its dataset had none.
+
+    >>> blocks_of_facts('{"blocks":{"by":"year","ranges":[["1970","1971"]]},"mechanism":"laplace"}')
+    BlockSet(by='year', ranges=((0, 1),))
+    """
+    if '"blocks"' not in facts:
+        return None
+    form = json.loads(facts).get("blocks")
+    return None if form is None else BlockSet.from_json(form)

@@ -7,6 +7,7 @@ integers, and one logarithm per order.
 All curves hold in both directions: each worst-case pair below is symmetric.
 """
 
+from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -102,13 +103,21 @@ def response(answers: int, epsilon: Fraction) -> Curve:
     Tested   tests/accounting/test_curves.py::test_each_curve_is_the_closed_form_to_one_unit,
     tests/accounting/test_curves.py::test_response_curve_equals_brute_force
     """
+    return tuple(_response_at(answers, epsilon, range(len(ORDERS))))
+
+
+def pure_at(epsilon: Fraction, places: Iterable[int]) -> Iterator[int]:
+    """Give the values of `pure` at some of the orders, by their places, one after the other."""
+    return _response_at(2, epsilon, places)
+
+
+def _response_at(answers: int, epsilon: Fraction, places: Iterable[int]) -> Iterator[int]:
     halves = DecayPowers(epsilon / 2)
     bottom = ONE + (answers - 1) * halves[2][0]
-    curve = []
-    for order, doubled in zip(ORDERS, DOUBLED_ORDERS, strict=True):
+    for place in places:
+        doubled = DOUBLED_ORDERS[place]
         top = ONE + halves[2 * (doubled - 1)][1] + (answers - 2) * halves[doubled][1]
-        curve.append(divergence(epsilon, log_above(top, bottom), order))
-    return tuple(curve)
+        yield divergence(epsilon, log_above(top, bottom), ORDERS[place])
 
 
 def bounded_range(epsilon: Fraction) -> Curve:

@@ -22,11 +22,14 @@ def broken_guarantee(before: Declaration, now: Declaration) -> str | None:
 
     Theorem (One promise per budget). Let every two declarations under which a dataset was charged, one after the
     other, pass here. Then all its charges are about the same neighbors: one unit column, read as one type, under one
-    relation. So their losses may be added, and the sum is what one unit of that dataset loses.
+    relation. So their losses may be added, and the sum is what one unit of that dataset loses. Totals by block are of
+    the same blocks all along, and a lasting total beside them has every charge.
     Proof    Public data, unit column, its type and the relation decide which datasets are neighbors, and each of
-             them must stay. Contribution bounds and columns' facts decide how much noise is bought for a loss, and not
-             the loss. An entity says which units of other tables are the same person: a first one adds that statement,
-             another one would withdraw it from joins that were charged.
+             them must stay. Where rows have their owner through references, these decide as well; if they are declared
+             for a column that was the unit before, or no longer, that column names the owner all along. Contribution
+             bounds and columns' facts decide how much noise is bought for a loss, and not the loss. An entity says
+             which units of other tables are the same person: a first one adds that statement, another one would
+             withdraw it from joins that were charged.
     Assumes  values of the unit's column keep their meaning when the data changes: the owner ensures this.
     Charges  nothing by itself.
     Tested   tests/accounting/test_declarations.py::test_every_pair_of_declarations_is_weaker_or_has_equal_neighbors
@@ -37,12 +40,33 @@ def broken_guarantee(before: Declaration, now: Declaration) -> str | None:
     old, new = before["unit"], now["unit"]
     if old["column"] != new["column"]:
         return f"the privacy unit would change from {_unit(old)} to {_unit(new)}"
+    if old.get("path") and new.get("path") and old["path"] != new["path"]:
+        return "the references through which its rows have their owner would change"
+    if old.get("period") != new.get("period"):
+        return "the column whose time decides the period would change"
     if old["kind"] != new["kind"]:
         return f"the type of the privacy ID column would change from {old['kind']} to {new['kind']}"
     if before["relation"] != now["relation"]:
         return f"the neighbor relation would change from {before['relation']} to {now['relation']}"
+    blocks = _other_blocks(before.get("blocks"), now.get("blocks"))
+    if blocks is not None:
+        return blocks
     if old["entity"] and old["entity"] != new["entity"]:
         return f"the entity would change from {old['entity']} to {new['entity'] or 'none'}"
+    return None
+
+
+def _other_blocks(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str | None:
+    """Say how blocks would change so that totals miss earlier charges: only which of them exist may change."""
+    if (before is None) != (now is None):
+        return "earlier charges were made without blocks" if before is None else "earlier charges were made by block"
+    if before is None or now is None:
+        return None
+    if (before["column"], before["by"]) != (now["column"], now["by"]):
+        old, new = (f"each {each['by']} of {each['column']}" for each in (before, now))
+        return f"its blocks would change from {old} to {new}"
+    if "lasting" in now and "lasting" not in before:
+        return "earlier charges were made without a lasting budget, whose total would miss them"
     return None
 
 

@@ -12,9 +12,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
+from hubbub.accounting import gaussian_filter
 from hubbub.accounting.convert import renyi_epsilon
 from hubbub.accounting.cost import RENYI_UNIT, ZERO, PrivacyCost
-from hubbub.accounting.filters import Budget, filter_limits, remaining_epsilon, spent_epsilon
+from hubbub.accounting.filters import Budget, limits_for, remaining_epsilon, spent_epsilon
 from hubbub.accounting.policy import Cap
 from hubbub.answers.budget import CapDisplay
 from hubbub.core.loss import ORDERS
@@ -40,7 +41,7 @@ class CapDisclosure:
     exact: bool
 
     def rest(self, budget: Budget) -> Fraction:
-        """Give the part of the cap that is not spent: with `spent` it adds up to the cap, while δ is left."""
+        """Give the part of the cap that is not spent: with `spent` it adds up to the cap, or to less."""
         return self.left if self.spent is None else min(self.left, max(Fraction(0), budget.epsilon - self.spent))
 
 
@@ -58,14 +59,16 @@ def disclose(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: CapDisplay) -
     Tested   tests/accounting/test_disclosure.py::test_what_is_told_depends_on_the_tenths_that_others_reach
              tests/accounting/test_disclosure.py::test_nobody_is_told_of_more_than_there_is
     """
-    unshared = cap.scope in ("query", "analyst") or (cap.scope == "dataset" and cap.per is None and total == own)
+    unshared = cap.scope in ("query", "analyst", "share") or (
+        cap.scope == "dataset" and cap.per is None and total == own
+    )
     if unshared or show == "exact":
-        rest = max(Fraction(0), filter_limits(cap.budget).delta - total.delta)
+        rest = max(Fraction(0), limits_for(cap.budget, total).delta - total.delta)
         return CapDisclosure(epsilon_under(cap.budget, total), remaining(cap.budget, total), rest, exact=True)
     if show == "hidden":
         return None
     lifetime = cap.scope == "dataset" and cap.per is None
-    epsilon, most = cap.budget.epsilon, filter_limits(cap.budget).delta
+    epsilon, most = cap.budget.epsilon, limits_for(cap.budget, total).delta
     mine = own if lifetime else ZERO
     delta = max(Fraction(0), most - min(most, mine.delta + _up(total.delta - mine.delta, most)))
     pure = total.pure is not None and own.pure is not None and not total.delta
@@ -80,7 +83,10 @@ def disclose(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: CapDisplay) -
 
 def epsilon_under(budget: Budget, price: PrivacyCost) -> Fraction | None:
     """Express a cost as ε under a cap; None if the cap's δ is too small for that."""
-    if price.pure is None and all(most < 0 for most in filter_limits(budget).renyi):
+    limits = limits_for(budget, price)
+    failures = limits.gaussian[2] if price.gaussian is not None else -1
+    by_variance = price.gaussian is not None and gaussian_filter.failure(price.gaussian) <= failures
+    if price.pure is None and not by_variance and all(most < 0 for most in limits.renyi):
         return None
     return spent_epsilon(budget, price)
 
@@ -93,9 +99,9 @@ def approximate_cost(cost: PrivacyCost, *, delta: Fraction) -> tuple[Fraction, F
     return min(renyi_epsilon(order, value * RENYI_UNIT, delta) for order, value in curve), cost.delta + delta
 
 
-def own_totals(caps: Sequence[tuple[Cap, PrivacyCost]]) -> Mapping[str, PrivacyCost]:
-    """Give what an analyst spent on each dataset, from the caps that apply to a charge."""
-    return {cap.dataset: total for cap, total in caps if cap.scope == "analyst"}
+def own_totals(caps: Sequence[tuple[Cap, PrivacyCost]]) -> Mapping[tuple[str, str | None], PrivacyCost]:
+    """Give what an analyst spent on each dataset or block, from the caps that apply to a charge."""
+    return {(cap.dataset, cap.block): total for cap, total in caps if cap.scope == "analyst"}
 
 
 def _up(value: Fraction, whole: Fraction) -> Fraction:

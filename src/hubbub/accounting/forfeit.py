@@ -8,6 +8,7 @@ with the owner's name.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from hubbub.accounting.anchor import Anchor
 from hubbub.accounting.calls import NoteCall
@@ -92,7 +93,9 @@ def forfeit(
     pending = _PendingAnchor()
     ledger = Ledger(store, policy, pending, clock, no_step)
     time = ledger.time()
-    charged = {cap.at(time): cap.budget if amount is None else amount for cap in policy.every_cap()}
+    today = datetime.fromtimestamp(time / 1_000_000, UTC).date()
+    caps = [each for cap in policy.every_cap() for each in policy.in_blocks(cap, today)]
+    charged = {cap.at(time): cap.budget if amount is None else amount for cap in caps}
     facts = canonical(
         {
             "by": by,

@@ -4,38 +4,15 @@ The ledger charges Gaussian events by their Rényi curves, because those add up.
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 from hubbub.core import numbers
-from hubbub.core.interval import Interval, exp, log, sqrt
-from hubbub.core.normal import density, discrete_tail, mills
+from hubbub.core.gaussian_profile import calibrated, guard, least_variance, profile
+from hubbub.core.interval import Interval, exp, log
+from hubbub.core.normal import discrete_tail
 from hubbub.errors import ParameterError
 
-_SIGNIFICANT = 10**12
-
-
-def profile(*, epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> Interval:
-    """Enclose the smallest δ at which continuous Gaussian noise is (ε, δ)-DP.
-
-    Theorem (Gaussian profile). If ‖f(x) − f(x′)‖₂ ≤ D, adding N(0, σ²) to each coordinate is (ε, δ)-DP exactly when
-    δ ≥ Φ(a) − e^ε Φ(b), with a = D/(2σ) − εσ/D and b = a − D/σ (Balle and Wang, 2018).
-    Proof    The noise is the same in all directions, so a shift counts by its length, along one line, and a longer one
-    is worse. There ln dP/dQ is above ε on a half line, of probability Φ(a) under P and Φ(b) under Q.
-    Here     b² = a² + 2ε, so e^ε Φ(b) = φ(a)·M(−b) with M the ratio `mills`: no exponential grows.
-    Tested   tests/accounting/test_gaussian.py::test_profile_is_the_hockey_stick_integral,
-    tests/accounting/test_gaussian.py::test_gaussian_figures
-    """
-    _guard(epsilon, sensitivity_squared, variance)
-    ratio = sqrt(Interval.of(Fraction(sensitivity_squared) / variance))
-    a, minus_b = ratio / 2 - epsilon / ratio, ratio / 2 + epsilon / ratio
-    if a.high <= 0:
-        delta = density(a) * (mills(-a) - mills(minus_b))
-    elif a.low >= 0:
-        delta = 1 - density(a) * (mills(a) + mills(minus_b))
-    else:  # a is 0 within the last digit; Φ(a) lies within |a| of ½
-        delta = Fraction(1, 2) + a - density(a) * mills(minus_b)
-    return delta.at_least(0)
+__all__ = ["classic_variance", "discrete_profile", "discrete_variance_for", "profile", "variance_for"]
 
 
 def variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
@@ -45,13 +22,8 @@ def variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fra
     >>> round(float(exact) ** 0.5, 4)
     3.7306
     """
-    _guard(epsilon, sensitivity_squared, Fraction(1))
-    return sensitivity_squared * _calibrated(
-        lambda v: profile(epsilon=epsilon, sensitivity_squared=1, variance=v),
-        _target(delta),
-        Fraction(1, 10**20),
-        Fraction(10) ** 60,
-    )
+    guard(epsilon, sensitivity_squared, Fraction(1))
+    return sensitivity_squared * least_variance(epsilon, _target(delta))
 
 
 def classic_variance(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
@@ -80,7 +52,7 @@ def discrete_profile(*, epsilon: Fraction, sensitivity: int, variance: Fraction)
     Tested   tests/accounting/test_gaussian.py::test_discrete_profile_equals_brute_force,
     tests/accounting/test_gaussian.py::test_smaller_integer_shifts_are_no_worse
     """
-    _guard(epsilon, sensitivity, variance)
+    guard(epsilon, sensitivity, variance)
     first = math.floor(epsilon * variance / sensitivity - Fraction(sensitivity, 2)) + 1
     below, above = discrete_tail(first, variance), discrete_tail(first + sensitivity, variance)
     return (below - exp(Interval.of(epsilon)) * above).at_least(0)
@@ -96,8 +68,8 @@ def discrete_variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity: in
     >>> round(float(variance) ** 0.5, 3)
     3.74
     """
-    _guard(epsilon, sensitivity, Fraction(1))
-    return _calibrated(
+    guard(epsilon, sensitivity, Fraction(1))
+    return calibrated(
         lambda v: discrete_profile(epsilon=epsilon, sensitivity=sensitivity, variance=v),
         _target(delta),
         Fraction(1, 10**6),
@@ -105,35 +77,5 @@ def discrete_variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity: in
     )
 
 
-def _guard(epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> None:
-    if not (epsilon >= 0 and sensitivity_squared > 0 and variance > 0):
-        raise ParameterError(
-            "HB103",
-            "Gaussian noise requires ε ≥ 0, and a positive sensitivity and variance.",
-            "Change the invalid value.",
-        )
-
-
 def _target(delta: Fraction) -> Fraction:
     return numbers.in_range(delta, "delta", numbers.DELTA_MIN, numbers.DELTA_MAX)
-
-
-def _calibrated(
-    profile_at: Callable[[Fraction], Interval], target: Fraction, low: Fraction, high: Fraction
-) -> Fraction:
-    def enough(variance: Fraction) -> bool:
-        return profile_at(variance).high <= target
-
-    if enough(low):
-        return low
-    if not enough(high):
-        raise ParameterError("HB111", "No usable amount of noise achieves this ε and δ.", "Choose a larger ε or δ.")
-    while high > 2 * low:  # first on a logarithmic scale, so that eighty powers of ten take eight steps
-        middle = Fraction(math.isqrt(math.ceil(low * high * 10**40)), 10**20)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    step = Fraction(10) ** (len(str(low.numerator)) - len(str(low.denominator)) - 1) / _SIGNIFICANT
-    bottom, top = math.floor(low / step), math.ceil(high / step)
-    while top - bottom > 1:
-        middle_step = (bottom + top) // 2
-        bottom, top = (bottom, middle_step) if enough(middle_step * step) else (middle_step, top)
-    return top * step

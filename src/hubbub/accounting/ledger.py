@@ -97,7 +97,8 @@ class Ledger:
         """
         self._usable()
         for request in requests:
-            self.policy.caps(request.analyst, request.dataset)  # raises if the analyst or the dataset is unknown
+            # raises if the analyst, the dataset or its blocks are unknown
+            self.policy.charged(request.analyst, request.dataset, request.blocks)
         call = ChargeCall(requests)
         self._take(call)
         if call.outcome is not None:
@@ -143,6 +144,11 @@ class Ledger:
         paths = [path for path in (self._store.where, self._anchor.where) if "://" not in path]
         return tuple({Path(path).resolve().parent for path in paths})
 
+    @property
+    def stopped(self) -> bool:
+        """Whether an error left the disk in an unknown state: a restart must verify the ledger."""
+        return self._stopped is not None
+
     def govern(self, policy: Policy) -> None:
         """Change the policy durably: each charge is decided under the old policy or the new one.
 
@@ -156,7 +162,7 @@ class Ledger:
                  under whatever policy: totals are kept by cap and only ever grow. So the losses along every transcript
                  sum to at most the largest cap in force at a charge, hence to at most ε; the theorem of adaptive
                  queries does the rest, the owner's choices being a function of the transcript.
-        Assumes  caps with δ = 0. Each cap with δ > 0 splits its δ over filters in its own way: docs/known-limits.md.
+        Assumes  caps with δ = 0; `filters` has the theorem for caps with δ > 0.
         Charges  nothing by itself.
         Tested   tests/accounting/test_govern.py::test_charges_during_changes_fall_under_the_old_or_the_new_policy
                  tests/accounting/test_govern.py::test_a_raised_cap_is_spent_up_to_and_no_further

@@ -9,25 +9,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, NoReturn, TypeVar, cast
+from typing import NoReturn, TypeVar
 
 from hubbub.accounting import postgres_schema
-from hubbub.accounting.chain import NO_HASH, Entry, Kind, genesis
+from hubbub.accounting import postgres_statements as sql
+from hubbub.accounting.chain import Entry
 from hubbub.accounting.postgres_session import (
     Error,
     OperationalError,
     PostgresSession,
-    Row,
     Value,
     address,
     explain,
     integer,
     text,
 )
+from hubbub.accounting.postgres_snapshot import PostgresSnapshot
 from hubbub.accounting.store import (
     ChargeRecord,
-    EntryFilter,
     Head,
     LockedState,
     OnStep,
@@ -39,53 +38,11 @@ from hubbub.errors import LedgerError
 
 T = TypeVar("T")
 
-_FIELDS = ", ".join(Entry._fields)
-_LOCK_HEAD = (
-    "SELECT sequence, hash, time, config, current_setting('synchronous_commit') FROM hubbub.head WHERE one FOR UPDATE"
-)
-_RECALL = (
-    f"SELECT {', '.join(f'entries.{name}' for name in Entry._fields)}, releases.body FROM hubbub.entries "  # noqa: S608
-    "LEFT JOIN hubbub.releases ON releases.charge = entries.sequence "
-    "WHERE kind = 'charge' AND key = $1 AND analyst = $2"
-)
-_TOTALS = "SELECT spent, sequence FROM hubbub.totals WHERE cap = $1 FOR UPDATE"
-_NEWS = f"SELECT {_FIELDS} FROM hubbub.entries WHERE sequence > $1 ORDER BY sequence"  # noqa: S608
-_POLICY = "SELECT facts FROM hubbub.entries WHERE kind = 'policy' AND config = $1 LIMIT 1"
-_HASH = "SELECT hash FROM hubbub.entries WHERE sequence = $1"
-_ADD_RELEASE = "INSERT INTO hubbub.releases (charge, body) VALUES ($1, $2)"
-
-_BEGIN, _COMMIT = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT"
-
 _STOP = "Restart hubbub; startup verification checks the ledger. No reported charge is lost."
 _LOOK = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _DURABLE = (b"on", b"remote_apply")
 #: SQLSTATE classes for invalid values and for lack of memory or space: the server aborts the transaction.
 _REFUSALS = ("22", "53", "54")
-
-
-def _values(columns: int, rows: int, first: int = 1) -> str:
-    """Write the placeholders of rows."""
-    groups = ("(" + ", ".join(f"${first + row * columns + c}" for c in range(columns)) + ")" for row in range(rows))
-    return ", ".join(groups)
-
-
-@lru_cache(maxsize=128)
-def _add_entries(rows: int) -> str:
-    return f"INSERT INTO hubbub.entries ({_FIELDS}) VALUES {_values(len(Entry._fields), rows)}"  # noqa: S608
-
-
-@lru_cache(maxsize=1024)
-def _finish(totals: int) -> str:
-    """Write the statement that ends a transaction: the last entry, all totals, and the row of the newest entry."""
-    width = len(Entry._fields)
-    new = f"entry AS ({_add_entries(1)})"
-    if totals:
-        new += (
-            f", total AS (INSERT INTO hubbub.totals VALUES {_values(3, totals, width + 5)} "  # noqa: S608
-            "ON CONFLICT (cap) DO UPDATE SET spent = EXCLUDED.spent, sequence = EXCLUDED.sequence)"
-        )
-    place = ", ".join(f"{name} = ${width + n}" for n, name in enumerate(("sequence", "hash", "time", "config"), 1))
-    return f"WITH {new} UPDATE hubbub.head SET {place} WHERE one"  # noqa: S608
 
 
 class PostgresStore:
@@ -151,15 +108,15 @@ class PostgresStore:
         head, charges = self._lock_head(keys)
         if head.sequence == after:
             return LockedState(head, charges, ())
-        news = self._writer.ask(_NEWS, (max(after, stored_until(head.sequence)),))
-        return LockedState(head, charges, [_entry(row) for row in news])
+        news = self._writer.ask(sql.NEWS, (max(after, stored_until(head.sequence)),))
+        return LockedState(head, charges, [sql.read_entry(row) for row in news])
 
     def totals(self, labels: Iterable[str]) -> Mapping[str, StoredTotal]:
         """Lock and read the stored totals of these caps."""
 
         def look() -> dict[str, StoredTotal]:
             for label in wanted:
-                self._writer.send(_TOTALS, (label,))
+                self._writer.send(sql.TOTALS, (label,))
             rows = self._writer.land() if wanted else []
             return {
                 label: StoredTotal(text(matches[0][0]), integer(matches[0][1]))
@@ -172,7 +129,7 @@ class PostgresStore:
 
     def policy(self, config: bytes) -> str:
         """Read the policy with this hash."""
-        return self._under_lock(lambda: text(self._writer.ask(_POLICY, (config,))[0][0]))
+        return self._under_lock(lambda: text(self._writer.ask(sql.POLICY, (config,))[0][0]))
 
     def commit(
         self,
@@ -190,24 +147,26 @@ class PostgresStore:
             while start < len(entries) - 1:
                 # in batches whose sizes are powers of two, so that few statements are prepared
                 size = min(64, 1 << (len(entries) - 1 - start).bit_length() - 1)
-                writer.send(_add_entries(size), [value for entry in entries[start : start + size] for value in entry])
+                writer.send(
+                    sql.add_entries(size), [value for entry in entries[start : start + size] for value in entry]
+                )
                 start += size
             on_step("entries")
             if releases:
                 for release in releases.items():
-                    writer.send(_ADD_RELEASE, release)
+                    writer.send(sql.ADD_RELEASE, release)
                 on_step("releases")
             last = entries[-1]
             values: list[Value] = [*last, last.sequence, last.hash, last.time, last.config]
             for cap, total in totals.items():
                 values += (cap, *total)
-            writer.send(_finish(len(totals)), values)
+            writer.send(sql.finish(len(totals)), values)
             writer.flush()  # the server can start writing now
             on_step("totals")
             on_step("committing")
             # the server skips it if a statement before it failed, and responds when everything is durable
-            sent.append(_COMMIT)
-            writer.send(_COMMIT)
+            sent.append(sql.COMMIT)
+            writer.send(sql.COMMIT)
             writer.land()
 
         try:
@@ -235,7 +194,7 @@ class PostgresStore:
             self._writer.undo()
 
     @contextmanager
-    def snapshot(self) -> Iterator["PostgresSnapshot"]:
+    def snapshot(self) -> Iterator[PostgresSnapshot]:
         """Read in one repeatable-read transaction, on a separate connection."""
         reader = None
         try:
@@ -274,10 +233,10 @@ class PostgresStore:
         return writer
 
     def _lock_head(self, keys: Sequence[tuple[str, str]] = ()) -> tuple[Head, dict[tuple[str, str], ChargeRecord]]:
-        self._writer.send(_BEGIN)
-        self._writer.send(_LOCK_HEAD)
+        self._writer.send(sql.BEGIN)
+        self._writer.send(sql.LOCK_HEAD)
         for analyst, key in keys:
-            self._writer.send(_RECALL, (key, analyst))
+            self._writer.send(sql.RECALL, (key, analyst))
         _, heads, *results = self._writer.land()
         if len(heads) != 1:
             self.rollback()
@@ -287,7 +246,9 @@ class PostgresStore:
             self.rollback()
             self._fail("HB322", "synchronous_commit was turned off during the session", "Connect without a pooler.")
         charges = {
-            pair: ChargeRecord(_entry(rows[0]), rows[0][-1]) for pair, rows in zip(keys, results, strict=True) if rows
+            pair: ChargeRecord(sql.read_entry(rows[0]), rows[0][-1])
+            for pair, rows in zip(keys, results, strict=True)
+            if rows
         }
         return Head(integer(sequence), digest or b"", integer(time), config or b""), charges
 
@@ -325,7 +286,7 @@ class PostgresStore:
         return False
 
     def _holds(self, entry: Entry) -> bool:
-        return self._writer.ask(_HASH, (entry.sequence,)) == [[entry.hash]]
+        return self._writer.ask(sql.HASH, (entry.sequence,)) == [[entry.hash]]
 
     def _reconnect(self) -> None:
         """Wait for a server that restarts."""
@@ -394,29 +355,6 @@ class PostgresStore:
         raise LedgerError("HB301", f"The ledger {self._where} failed (SQLSTATE {error.sqlstate}).", _STOP) from error
 
 
-def _entry(row: Row) -> Entry:
-    """Decode an entry."""
-    number, kind, stamp, analyst, dataset, version, facts, query, key, charge, request, config, previous, digest = (
-        value or b"" for value in row[: len(Entry._fields)]
-    )
-    return Entry(
-        integer(number),
-        cast(Kind, text(kind)),
-        integer(stamp),
-        text(analyst),
-        text(dataset),
-        text(version),
-        text(facts),
-        text(query),
-        text(key),
-        integer(charge),
-        request,
-        config,
-        previous,
-        digest,
-    )
-
-
 def set_aside(dsn: str) -> str:
     """Rename the schema of a ledger to keep it for inspection, and return its new location."""
     name = f"hubbub_set_aside_{datetime.now(UTC):%Y%m%d_%H%M%S}"
@@ -426,70 +364,3 @@ def set_aside(dsn: str) -> str:
     finally:
         session.close()
     return f"{address(dsn)}, schema {name}"
-
-
-class PostgresSnapshot:
-    """One read transaction; long results are read through server-side cursors."""
-
-    def __init__(self, reader: PostgresSession, ledger: str) -> None:
-        self._reader = reader.connection
-        self._identity = ledger
-        self._cursors = 0
-
-    @property
-    def ledger(self) -> str:
-        """The random identity of the ledger."""
-        return self._identity
-
-    def head(self) -> Head:
-        """Give the newest entry's position."""
-        row = self._reader.execute(b"SELECT sequence, hash, time, config FROM hubbub.head").fetchone()
-        if row is None:
-            raise LedgerError("HB305", "The ledger has no newest entry.", "Restore the database from a backup.")
-        return Head(*row)
-
-    def entries(self, which: EntryFilter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
-        """Read entries in the order of the chain, or its reverse."""
-        terms, values = which.where("%s")
-        order = "DESC" if newest_first else "ASC"
-        query = f"SELECT {_FIELDS} FROM hubbub.entries WHERE sequence > %s{terms} ORDER BY sequence {order}"  # noqa: S608
-        return map(Entry._make, self._stream(query, [after, *values]))
-
-    def released(self, low: int, high: int) -> set[int]:
-        """Say which charges from `low` to `high` have a release."""
-        rows = self._reader.execute("SELECT charge FROM hubbub.releases WHERE charge BETWEEN %s AND %s", (low, high))
-        return {charge for (charge,) in rows}
-
-    def body(self, charge: int) -> bytes | None:
-        """Read the release of one charge."""
-        row = self._reader.execute("SELECT body FROM hubbub.releases WHERE charge = %s", (charge,)).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def releases(self) -> Iterator[tuple[int, bytes]]:
-        """Read every release, by charge."""
-        return ((charge, body) for charge, body in self._stream("SELECT * FROM hubbub.releases ORDER BY charge", []))
-
-    def totals(self) -> Mapping[str, StoredTotal]:
-        """Read every total."""
-        rows = self._reader.execute(b"SELECT cap, spent, sequence FROM hubbub.totals")
-        return {cap: StoredTotal(spent, sequence) for cap, spent, sequence in rows}
-
-    def problems(self) -> list[str]:
-        """Check the schema, and that the row that writers lock is that of the newest entry."""
-        problems = postgres_schema.problems(self._reader)
-        if not problems:
-            newest = self._reader.execute(
-                b"SELECT sequence, hash, time, config FROM hubbub.entries ORDER BY sequence DESC LIMIT 1"
-            ).fetchone()
-            heads = self._reader.execute(b"SELECT sequence, hash, time, config FROM hubbub.head").fetchall()
-            empty = (0, genesis(self._identity), 0, NO_HASH)
-            if heads != [newest or empty]:
-                problems.append("the head row does not match the newest entry")
-        return problems
-
-    def _stream(self, query: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
-        self._cursors += 1
-        with self._reader.cursor(f"hubbub_{self._cursors}") as cursor:
-            cursor.itersize = 2000
-            cursor.execute(query.encode(), values)
-            yield from cursor

@@ -75,6 +75,7 @@ class PostgresSession:
         self.broken = False
         self._watched = _Watch(self)
         try:
+            self._refuse_pooler()
             self.do(_SETTINGS.format(lock_timeout=round(patience * 1000)).encode())
             for name, wanted in _DURABLE.items():
                 if self.ask("SELECT current_setting($1)", (name,)) != [[wanted.encode()]]:
@@ -87,6 +88,22 @@ class PostgresSession:
         except (Error, LedgerError):
             self.close()
             raise
+
+    def _refuse_pooler(self) -> None:
+        """Raise if somebody between us and the server hands out its sessions: a pooler gives us a number of its own.
+
+        Settings, prepared statements and advisory locks belong to a session, which a pooler may change or share.
+        """
+        with self._watched:
+            result = self._server.exec_(b"SELECT pg_backend_pid()")
+            _check(result)
+        if result.get_value(0, 0) != str(self._server.backend_pid).encode():
+            raise LedgerError(
+                "HB322",
+                "The connection of the ledger goes through a pooler such as PgBouncer, which can change its session: "
+                "its settings and locks would not hold. Nothing was charged.",
+                "Connect to the server itself, with its own host and port (often 5432).",
+            )
 
     def do(self, statements: bytes) -> None:
         """Run statements without parameters."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from hubbub.accounting.cost import ZERO, PrivacyCost
 from hubbub.accounting.disclosure import CapDisclosure, disclose, epsilon_under, own_totals
-from hubbub.accounting.filters import filter_limits
+from hubbub.accounting.filters import limits_for
 from hubbub.accounting.policy import Cap
 from hubbub.answers import budget as overview
 from hubbub.answers.budget import CapDisplay
@@ -56,18 +56,19 @@ def budget_error(
 
 
 def _disclosed(
-    cap: Cap, total: PrivacyCost, own: Mapping[str, PrivacyCost], show: Mapping[str, CapDisplay]
+    cap: Cap, total: PrivacyCost, own: Mapping[tuple[str, str | None], PrivacyCost], show: Mapping[str, CapDisplay]
 ) -> CapDisclosure | None:
-    return disclose(cap, total, own.get(cap.dataset, ZERO), show.get(cap.dataset, "rounded"))
+    return disclose(cap, total, own.get((cap.dataset, cap.block), ZERO), show.get(cap.dataset, "rounded"))
 
 
 def cap_label(cap: Cap, analyst: str) -> str:
     """Describe a cap."""
-    return overview.describe_cap(cap.scope, cap.name, cap.per, analyst=analyst, dataset=cap.dataset)
+    described = overview.describe_cap(cap.scope, cap.name, cap.per, analyst=analyst, dataset=cap.dataset)
+    return f"{described} in {cap.block}" if cap.block else described
 
 
 def _why(cap: Cap, state: CapDisclosure | None, spent: PrivacyCost, price: PrivacyCost, analyst: str) -> str:
-    epsilon, own = epsilon_under(cap.budget, price), filter_limits(cap.budget).delta
+    epsilon, own = epsilon_under(cap.budget, price), limits_for(cap.budget, spent).delta
     if epsilon is None or (price.delta and not own):
         return f"this query needs a δ, but the budget {cap_label(cap, analyst)} has none, or too small a one"
     short = _lacks_delta(cap, spent, price)
@@ -80,18 +81,20 @@ def _why(cap: Cap, state: CapDisclosure | None, spent: PrivacyCost, price: Priva
 
 
 def _lacks_delta(cap: Cap, spent: PrivacyCost, price: PrivacyCost) -> bool:
-    return bool(price.delta) and spent.delta + price.delta > filter_limits(cap.budget).delta
+    return bool(price.delta) and spent.delta + price.delta > limits_for(cap.budget, spent).delta
 
 
 def _remedy(cap: Cap, spent: PrivacyCost, price: PrivacyCost, states: Sequence[CapDisclosure]) -> str:
     largest = min((state.left for state in states), default=Fraction(0))
-    if _lacks_delta(cap, spent, price) and filter_limits(cap.budget).delta and largest:
+    if _lacks_delta(cap, spent, price) and limits_for(cap.budget, spent).delta and largest:
         return _remedy_for_delta(min(state.delta_left for state in states))
     if not largest and not all(state.exact for state in states):
         return "Less than a tenth of a shared budget is left. Use a smaller ε, or ask the data owner to raise it."
+    if not largest and cap.block:
+        return f"The budget of this block is exhausted. Ask about other blocks than {cap.block}."
     if not largest:
         return "This budget is exhausted. Ask the data owner to raise it."
-    if price.pure is None or (price.delta and not filter_limits(cap.budget).delta):
+    if price.pure is None or (price.delta and not limits_for(cap.budget, spent).delta):
         return f"Without δ (Laplace noise, declared keys), up to ε={round_down(largest)} fits."
     return f"Use at most ε={round_down(largest)}: --epsilon {round_down(largest)}"
 
@@ -106,8 +109,8 @@ def _small(value: Fraction) -> str:
 
 
 def _remedy_for_delta(left: Fraction) -> str:
-    """Offer a hundredth of the remaining δ: groups are selected with half of a query's δ."""
-    offer = Fraction(f"{float(left / 50):.0e}") * Fraction(1, 2)
+    """Offer a hundredth of the remaining δ: groups are selected with a tenth of a query's δ."""
+    offer = Fraction(f"{float(left / 10):.0e}")
     declare = "declare the values of the grouping keys, or ask the data owner to raise δ"
     if not offer >= DELTA_MIN:
         return f"The remaining δ is too small to select groups: {declare}."

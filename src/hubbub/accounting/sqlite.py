@@ -48,13 +48,23 @@ _STOP = "Restart hubbub; startup verification checks the ledger. No reported cha
 class SqliteStore:
     """A ledger in a SQLite file, created or migrated if necessary."""
 
-    def __init__(self, path: Path, *, exclusive: bool = False, read_only: bool = False, patience: float = 30.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        exclusive: bool = False,
+        read_only: bool = False,
+        patience: float = 30.0,
+        guard: int | None = None,
+    ) -> None:
         """Open or create the file.
 
         `exclusive` excludes every other writing process while this one lives; otherwise processes take turns.
-        `read_only` takes no lock and creates nothing. `patience` is how many seconds to wait for the lock.
+        `read_only` takes no lock and creates nothing. `patience` is how many seconds to wait for the lock. `guard` is
+        what `reserve` returned to the parent of this process: its children take turns, and exclude all others.
         """
         self._path = path
+        exclusive = exclusive and guard is None
         self._alone = exclusive
         self._patience = patience
         self._read_only = read_only
@@ -71,7 +81,10 @@ class SqliteStore:
             )
         if not read_only:
             refuse_open_folder(path.parent)
-        self._guard = -1 if read_only else self._reserve(exclusive=exclusive)
+        if read_only:
+            self._guard = -1
+        else:
+            self._guard = reserve(path, exclusive=exclusive) if guard is None else os.dup(guard)
         try:
             self._writer = self._connect()
             self._do = self._writer.cursor().execute  # faster than a new cursor per statement
@@ -281,19 +294,6 @@ class SqliteStore:
             os.close(self._guard)
             self._guard = -1
 
-    def _reserve(self, *, exclusive: bool) -> int:
-        try:
-            create_database(self._path)
-            guard = open_private(Path(f"{self._path.resolve()}.lock"), os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            self._fail("HB302", f"it cannot be written ({error.strerror})", "Let this user write there.")
-        try:
-            fcntl.flock(guard, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except OSError:
-            os.close(guard)
-            self._fail("HB303", "another server has it open", "Stop that server: only one at a time can use a file.")
-        return guard
-
     def _connect(self) -> sqlite3.Connection:
         mode = "rw" if self._read_only else "rwc"
         connection = sqlite3.connect(
@@ -380,9 +380,7 @@ class SqliteStore:
             os.close(folder)
 
     def _fail(self, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
-        raise LedgerError(
-            code, f"The ledger {self._path} cannot be used: {why}. Nothing was charged.", remedy
-        ) from cause
+        _fail(self._path, code, why, remedy, cause)
 
     def _translate(self, error: sqlite3.Error) -> NoReturn:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -407,3 +405,25 @@ class SqliteStore:
                 error,
             )
         raise LedgerError("HB301", f"The ledger {self._path} failed: {error}.", _STOP) from error
+
+
+def reserve(path: Path, *, exclusive: bool) -> int:
+    """Take the lock of a ledger's file, and return the open file that holds it.
+
+    A lock belongs to the open file, which children inherit: it is held until the last of them has ended.
+    """
+    try:
+        create_database(path)
+        guard = open_private(Path(f"{path.resolve()}.lock"), os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        _fail(path, "HB302", f"it cannot be written ({error.strerror})", "Let this user write there.")
+    try:
+        fcntl.flock(guard, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except OSError:
+        os.close(guard)
+        _fail(path, "HB303", "another server has it open", "Stop that server: only one at a time can use a file.")
+    return guard
+
+
+def _fail(path: Path, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
+    raise LedgerError(code, f"The ledger {path} cannot be used: {why}. Nothing was charged.", remedy) from cause

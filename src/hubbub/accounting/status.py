@@ -2,24 +2,28 @@
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache, reduce
 from itertools import islice
-from typing import TextIO
+from operator import add
+from typing import Self, TextIO
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
+from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_facts
 from hubbub.accounting.declarations import summary
 from hubbub.accounting.disclosure import CapDisclosure, approximate_cost, disclose, epsilon_under, own_totals
-from hubbub.accounting.filters import admits
-from hubbub.accounting.policy import Cap, Policy
+from hubbub.accounting.fairness import day_of, holds, less, shares
+from hubbub.accounting.filters import admits, how_often
+from hubbub.accounting.policy import Cap, Policy, basis, has_blocks, lifetime_of
 from hubbub.accounting.refusal import CapError, budget_error
-from hubbub.accounting.store import EntryFilter, Snapshot
-from hubbub.answers.budget import MANY, BudgetOverview, CapDisplay, CapState, printable
+from hubbub.accounting.store import EntryFilter, Snapshot, StoredTotal
+from hubbub.answers.budget import MANY, BlockState, BudgetOverview, CapDisplay, CapState, printable
+from hubbub.core.blocks import BlockSet
 from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 
@@ -36,7 +40,7 @@ class CapUsage:
     total: PrivacyCost
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BudgetStatus:
     """The budget of an analyst on a dataset: every cap, and the newest charge."""
 
@@ -52,7 +56,7 @@ class BudgetStatus:
 
     def overview(self) -> BudgetOverview:
         """Summarize the budget as the analyst may see it."""
-        visible = self._visible()
+        visible = self._visible
         states = tuple(
             CapState(
                 usage.cap.scope,
@@ -64,6 +68,7 @@ class BudgetStatus:
                 seen.rest(usage.cap.budget),
                 # of one's own charges only: a shared total would tell about others
                 composed=usage.cap.scope == "analyst" and seen.spent != usage.total.pure,
+                block=usage.cap.block or "",
             )
             for usage, seen in visible
         )
@@ -80,11 +85,11 @@ class BudgetStatus:
 
     def left(self) -> Fraction:
         """Give the rest of the lasting cap that has least left, as the analyst may see it."""
-        return min(seen.rest(usage.cap.budget) for usage, seen in self._visible() if usage.cap.scope != "query")
+        return min(seen.rest(usage.cap.budget) for usage, seen in self._visible if usage.cap.scope != "query")
 
     def largest(self, *, admitted: bool) -> Fraction:
         """Give the largest ε that a query may cost, after one was `admitted` or refused; 0 if a cap is hidden."""
-        visible = self._visible()
+        visible = self._visible
         hidden = len(visible) < len(self.caps) and not admitted
         return Fraction(0) if hidden else min(seen.left for _, seen in visible)
 
@@ -99,32 +104,32 @@ class BudgetStatus:
     def how_many(self, loss: PrivacyCost) -> int | None:
         """Give the number of queries of this cost that fit under every cap; None if too little is shown to tell."""
         count = self._how_many(loss)
-        by_delta = [int(seen.delta_left // loss.delta) for _, seen in self._visible() if loss.delta]
+        by_delta = [int(seen.delta_left // loss.delta) for _, seen in self._visible if loss.delta]
         return None if count is None else min([count, *by_delta])
 
+    @cached_property
     def _visible(self) -> list[tuple[CapUsage, CapDisclosure]]:
-        own = own_totals([(usage.cap, usage.total) for usage in self.caps]).get(self.dataset, ZERO)
-        seen = [(usage, disclose(usage.cap, usage.total, own, self.show)) for usage in self.caps]
+        own = own_totals([(usage.cap, usage.total) for usage in self.caps])
+        seen = [
+            (usage, disclose(usage.cap, usage.total, own.get((self.dataset, usage.cap.block), ZERO), self.show))
+            for usage in self.caps
+        ]
         return [(usage, cap) for usage, cap in seen if cap is not None]
 
     def _how_many(self, loss: PrivacyCost) -> int | None:
         """Give the largest number of queries of this cost that fit under every cap; None if it is hidden."""
-        visible = self._visible()
+        visible = self._visible
         rounded = [seen.left for _, seen in visible if not seen.exact]
         if len(visible) < len(self.caps) or (rounded and not loss.pure):
             return None
-        most = self._largest_count([usage for usage, seen in visible if seen.exact], loss)
-        return min([most, *(int(left // loss.pure) for left in rounded if loss.pure)])
+        exact = [_how_often(usage, loss) for usage, seen in visible if seen.exact]
+        return min([MANY, *exact, *(int(left // loss.pure) for left in rounded if loss.pure)])
 
-    @staticmethod
-    def _largest_count(caps: Sequence[CapUsage], loss: PrivacyCost) -> int:
-        low, high = 0, MANY
-        if _admit(caps, loss, high):
-            return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if _admit(caps, loss, middle) else (low, middle)
-        return low
+
+def _how_often(usage: CapUsage, loss: PrivacyCost) -> int:
+    if usage.cap.scope == "query":
+        return MANY if admits(usage.cap.budget, usage.total, loss) else 0
+    return how_often(usage.cap.budget, usage.total, loss, MANY)
 
 
 def _admit(caps: Iterable[CapUsage], loss: PrivacyCost, count: int) -> bool:
@@ -141,37 +146,128 @@ def overview(
     return budget_status(snapshot, policy, analyst, dataset, time, exact=exact).overview()
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedTotals:
+    """The stored totals of a ledger and the few charges after them: what every budget follows from."""
+
+    stored: Mapping[str, StoredTotal]
+    later: tuple[Entry, ...]
+
+    @classmethod
+    def read(cls, snapshot: Snapshot) -> Self:
+        """Read them."""
+        stored = snapshot.totals()
+        newest = max((total.sequence for total in stored.values()), default=0)
+        return cls(stored, tuple(snapshot.entries(EntryFilter(kind="charge"), after=newest)))
+
+    def usage(
+        self, policy: Policy, analyst: str, dataset: str, time: int, blocks: BlockSet | None = None
+    ) -> tuple[tuple[CapUsage, ...], int]:
+        """Give every cap of an analyst on a dataset with its total, and the number of their newest charge, or 0.
+
+        Of a dataset with blocks, those on some `blocks`: by default on the newest one that exists.
+        """
+        later = self._later(policy)
+        states, newest = [], 0
+        blocks = newest_block(policy, dataset, time) if blocks is None else blocks
+        caps, day = policy.charged(analyst, dataset, blocks), day_of(time)
+
+        def total(cap: Cap) -> PrivacyCost:
+            label = "" if cap.scope == "query" else cap.at(time)
+            stored, (more, _) = self.stored.get(label), later.get(label, (ZERO, 0))
+            return (ZERO if stored is None else PrivacyCost.from_json(json.loads(stored.spent))) + more
+
+        for cap in caps:
+            if holds(cap, day):
+                states.append(CapUsage(cap, total(cap)))
+            if cap.scope == "analyst":
+                stored, (_, sequence) = self.stored.get(cap.at(time)), later.get(cap.at(time), (ZERO, 0))
+                newest = max(newest, sequence or (0 if stored is None else stored.sequence))
+        limits = shares(policy, analyst, caps, day)
+        states += [CapUsage(each.cap, less(total(each.of), map(total, each.without))) for each in limits]
+        return tuple(states), newest
+
+    def least_left(
+        self, policy: Policy, analyst: str, read: Mapping[str, BlockSet | None], time: int
+    ) -> Fraction | None:
+        """Give what an analyst has left on the dataset or block that has least left; None without a dataset."""
+        shows = [(name, blocks, policy.show.get(name, "rounded")) for name, blocks in read.items()]
+        usages = [(name, self.usage(policy, analyst, name, time, blocks)[0], show) for name, blocks, show in shows]
+        return min((BudgetStatus(analyst, name, caps, None, show).left() for name, caps, show in usages), default=None)
+
+    def _later(self, policy: Policy) -> dict[str, tuple[PrivacyCost, int]]:
+        """Sum up the charges after the stored totals, all under the policy in force."""
+        newest: dict[str, int] = {}
+        counts: dict[str, Counter[str]] = {}
+        for entry in self.later:
+            with suppress(ParameterError):  # an analyst who was removed from hubbub.yaml
+                for cap in policy.charged(entry.analyst, entry.dataset, blocks_of_facts(entry.facts)):
+                    label = cap.at(entry.time)
+                    newest[label] = entry.sequence
+                    counts.setdefault(label, Counter())[entry.facts] += 1
+        # equal charges at once: k of them cost exactly k times as much as one
+        spent = {label: [cost_of_facts(facts).times(k) for facts, k in each.items()] for label, each in counts.items()}
+        return {label: (reduce(add, spent[label]), sequence) for label, sequence in newest.items()}
+
+
 def budget_status(
     snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
 ) -> BudgetStatus:
-    """Read the budget of an analyst on a dataset at this time; `exact` shows shared budgets without rounding."""
-    totals = snapshot.totals()
-    later = _later(snapshot, policy, max((total.sequence for total in totals.values()), default=0))
-    states, newest = [], 0
-    for cap in policy.caps(analyst, dataset):
-        label = "" if cap.scope == "query" else cap.at(time)
-        stored, (more, sequence) = totals.get(label), later.get(label, (ZERO, 0))
-        states.append(
-            CapUsage(cap, (ZERO if stored is None else PrivacyCost.from_json(json.loads(stored.spent))) + more)
-        )
-        if cap.scope == "analyst":
-            newest = sequence or (0 if stored is None else stored.sequence)
+    """Read the budget of an analyst on a dataset at this time; `exact` shows shared budgets without rounding.
+
+    Of a dataset with blocks, that on its newest one.
+    """
+    return block_statuses(snapshot, policy, analyst, dataset, time, None, exact=exact)[0]
+
+
+def block_statuses(
+    snapshot: Snapshot,
+    policy: Policy,
+    analyst: str,
+    dataset: str,
+    time: int,
+    blocks: BlockSet | None,
+    *,
+    exact: bool = False,
+) -> list[BudgetStatus]:
+    """Read the budget of an analyst on each of some blocks; one status for a dataset without them."""
+    totals = RecordedTotals.read(snapshot)
+    each = [None] if blocks is None else [BlockSet.of(blocks.by, [block]) for block in blocks]
+    usages = [totals.usage(policy, analyst, dataset, time, block) for block in each]
+    newest = max((number for _, number in usages), default=0)
     mine = EntryFilter(kind="charge", analyst=analyst, dataset=dataset)
     last = next(snapshot.entries(mine, after=newest - 1), None) if newest else None
-    return BudgetStatus(
-        analyst, dataset, tuple(states), last, "exact" if exact else policy.show.get(dataset, "rounded")
-    )
+    show: CapDisplay = "exact" if exact else policy.show.get(dataset, "rounded")
+    return [BudgetStatus(analyst, dataset, caps, last, show) for caps, _ in usages]
 
 
-def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[PrivacyCost, int]]:
-    """Sum up the few charges after the stored totals, all under the policy in force."""
-    later: dict[str, tuple[PrivacyCost, int]] = {}
-    for entry in snapshot.entries(EntryFilter(kind="charge"), after=stored):
-        with suppress(ParameterError):  # an analyst who was removed from hubbub.yaml
-            for cap in policy.caps(entry.analyst, entry.dataset):
-                before, _ = later.get(cap.at(entry.time), (ZERO, 0))
-                later[cap.at(entry.time)] = (before + cost_of_facts(entry.facts), entry.sequence)
-    return later
+def overview_of_blocks(statuses: Sequence[BudgetStatus], blocks: BlockSet, closed: Collection[str]) -> BudgetOverview:
+    """Summarize the budget on the newest of some blocks, with a line for each of them.
+
+    How many more queries like the last one fit is that of the block with least left among those that it was charged to;
+    None if one of them is not among `blocks`.
+    """
+    views = [status.overview() for status in statuses]
+    lines = []
+    for name, view in zip(blocks.names(), views, strict=True):
+        own = next((state.spent for state in view.caps if state.scope == "analyst"), None)
+        shut = name in closed
+        lines.append(BlockState(name, own, Fraction(0) if shut else view.largest, 0 if shut else view.more, shut))
+    last = statuses[-1].last
+    named = None if last is None else blocks_of_facts(last.facts)
+    fits = [] if named is None else [line.more for line in lines if line.name in set(named.names())]
+    counts = [count for count in fits if count is not None]
+    known = named is not None and len(counts) == len(named)
+    return replace(views[-1], blocks=tuple(lines), more=min(counts) if known else None)
+
+
+def newest_block(policy: Policy, dataset: str, time: int) -> BlockSet | None:
+    """Give the newest block of a dataset that exists, or its first one; None for a dataset without blocks."""
+    declared = policy.blocks(dataset)
+    if declared is None:
+        return None
+    existing = declared.existing(datetime.fromtimestamp(time / 1_000_000, UTC).date())
+    return BlockSet.of(declared.by, [existing.ranges[-1][1] if existing.ranges else declared.first])
 
 
 def spending(
@@ -187,14 +283,16 @@ def spending(
     for entry in reversed(newest):
         moment = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
         charges.setdefault(entry.analyst, []).append((moment, cost_of_facts(entry.facts)))
-    (lifetime,) = [cap.budget for cap in policy.datasets[dataset] if cap.scope == "dataset" and cap.per is None]
+    lifetime = (lifetime_of(policy.datasets[dataset]) or basis(policy.datasets[dataset])).budget
     series: dict[str, list[tuple[datetime, Fraction]]] = {}
     for analyst, costs in charges.items():
         listed = sum((cost for _, cost in costs), ZERO)
         budget, total = lifetime, listed
         with suppress(ParameterError):  # an analyst who was removed from hubbub.yaml
-            caps = budget_status(snapshot, policy, analyst, dataset, time).caps
-            budget, total = next((each.cap.budget, each.total) for each in caps if each.cap.scope == "analyst")
+            caps = () if has_blocks(policy.datasets[dataset]) else policy.caps(analyst, dataset)
+            if caps:
+                usage = budget_status(snapshot, policy, analyst, dataset, time).caps
+                budget, total = next((each.cap.budget, each.total) for each in usage if each.cap.scope == "analyst")
         spent = _before(total, listed)
         points = series[analyst] = []
         for moment, cost in costs:
@@ -210,7 +308,10 @@ def _before(total: PrivacyCost, listed: PrivacyCost) -> PrivacyCost:
     if not any(renyi):
         return ZERO
     pure = None if total.pure is None or listed.pure is None else total.pure - listed.pure
-    return PrivacyCost(pure, renyi, total.delta - listed.delta)
+    gaussian = None
+    if total.gaussian is not None and listed.gaussian is not None:
+        gaussian = tuple(whole - part for whole, part in zip(total.gaussian, listed.gaussian, strict=True))
+    return PrivacyCost(pure, renyi, total.delta - listed.delta, gaussian)
 
 
 @dataclass(frozen=True, slots=True)

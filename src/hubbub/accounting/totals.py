@@ -6,13 +6,16 @@ Tested in tests/accounting/test_ledger.py.
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from datetime import date
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
+from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_facts
+from hubbub.accounting.fairness import day_of, holds, less, shares
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
 from hubbub.accounting.refusal import Spent
 from hubbub.accounting.store import Snapshot, Store, StoredTotal, stored_until
+from hubbub.core.blocks import BlockSet
 
 #: Combinations of analyst, dataset and day that are cached.
 _MAX_CACHED = 10_000
@@ -69,13 +72,26 @@ def _room(budget: Budget, spent: PrivacyCost, loss: PrivacyCost) -> int:
 
 
 class Caps:
-    """The caps that apply to a charge of one analyst on one dataset on one day, with their totals."""
+    """The caps that apply to a charge of one analyst on blocks of one dataset on one day, with their totals.
 
-    __slots__ = ("_alone", "_query", "lasting")
+    lasting    those that the charge is added to
+    _limiting  those of them that hold on the day: the caps of projects that have ended do not
+    _shares    limits on the totals of others, less some more totals: see `fairness`
+    """
 
-    def __init__(self, query: Sequence[Cap], lasting: Sequence[tuple[Cap, Balance]]) -> None:
+    __slots__ = ("_alone", "_limiting", "_query", "_shares", "lasting")
+
+    def __init__(
+        self,
+        query: Sequence[Cap],
+        lasting: Sequence[tuple[Cap, Balance]],
+        shares: Sequence[tuple[Cap, Balance, Sequence[Balance]]],
+        day: date,
+    ) -> None:
         self._query = query
         self._alone: PrivacyCost | None = None
+        self._limiting = [(cap, balance) for cap, balance in lasting if holds(cap, day)]
+        self._shares = shares
         self.lasting = lasting
 
     def exceeded_by(self, loss: PrivacyCost) -> Spent | None:
@@ -86,14 +102,22 @@ class Caps:
                 if not admits(cap.budget, ZERO, loss):
                     return cap, ZERO
             self._alone = loss
-        for cap, balance in self.lasting:
+        for cap, balance in self._limiting:
             if not balance.admits(cap.budget, loss):
                 return cap, balance.total()
+        for cap, total in self._shared():
+            if not admits(cap.budget, total, loss):
+                return cap, total
         return None
 
     def all(self) -> list[Spent]:
         """Give every cap with its total."""
-        return [*((cap, ZERO) for cap in self._query), *((cap, balance.total()) for cap, balance in self.lasting)]
+        limiting = ((cap, balance.total()) for cap, balance in self._limiting)
+        return [*((cap, ZERO) for cap in self._query), *limiting, *self._shared()]
+
+    def _shared(self) -> list[Spent]:
+        """Give every share with the total that it limits."""
+        return [(cap, less(total.total(), [each.total() for each in w])) for cap, total, w in self._shares]
 
 
 class Totals:
@@ -109,23 +133,28 @@ class Totals:
         self._store = store
         self._policies = {policy.hash: policy}
         self._balances: dict[str, Balance] = {}
-        self._caps: dict[tuple[str, str, int], Caps] = {}
+        self._caps: dict[tuple[str, str, int, BlockSet | None], Caps] = {}
         self._due = True  # with the first charge, so that stored totals exist from then on
 
-    def caps(self, analyst: str, dataset: str, time: int) -> Caps:
+    def caps(self, analyst: str, dataset: str, time: int, blocks: BlockSet | None = None) -> Caps:
         """Give the caps that apply to a charge at this time."""
-        caps = self._caps.get((analyst, dataset, time // DAY))
-        return self._find(analyst, dataset, time) if caps is None else caps
+        caps = self._caps.get((analyst, dataset, time // DAY, blocks))
+        return self._find(analyst, dataset, time, blocks) if caps is None else caps
 
-    def _find(self, analyst: str, dataset: str, time: int) -> Caps:
+    def _find(self, analyst: str, dataset: str, time: int, blocks: BlockSet | None) -> Caps:
         if len(self._caps) >= _MAX_CACHED:
             self._caps.clear()
             self._balances = dict(self.ahead)
-        caps = self.policy.caps(analyst, dataset)
+        caps = self.policy.charged(analyst, dataset, blocks)
         lasting = [cap for cap in caps if cap.scope != "query"]
         balances = self.load([cap.at(time) for cap in lasting])
         query_caps = [cap for cap in caps if cap.scope == "query"]
-        entry = self._caps[analyst, dataset, time // DAY] = Caps(query_caps, list(zip(lasting, balances, strict=True)))
+        day, of_shares = day_of(time), []
+        for cap, of, without in shares(self.policy, analyst, caps, day):
+            total, *others = self.load([each.at(time) for each in (of, *without)])
+            of_shares.append((cap, total, others))
+        entry = Caps(query_caps, list(zip(lasting, balances, strict=True)), of_shares, day)
+        self._caps[analyst, dataset, time // DAY, blocks] = entry
         return entry
 
     def load(self, labels: Iterable[str]) -> list[Balance]:
@@ -159,7 +188,7 @@ class Totals:
             self._forget()
         for entry in news:
             if entry.kind == "charge":
-                loss = cost_of_facts(entry.facts)
+                loss = self._policy_of(entry).cost(cost_of_facts(entry.facts))
                 for balance in self.load(self._labels(entry)):
                     if entry.sequence > balance.sequence:
                         balance.add(loss, entry.sequence)
@@ -187,10 +216,14 @@ class Totals:
 
     def _labels(self, entry: Entry) -> list[str]:
         """Give the labels of the totals that a charge was added to, under the policy in force at that time."""
+        caps = self._policy_of(entry).charged(entry.analyst, entry.dataset, blocks_of_facts(entry.facts))
+        return [cap.at(entry.time) for cap in caps if cap.scope != "query"]
+
+    def _policy_of(self, entry: Entry) -> Policy:
         policy = self._policies.get(entry.config)
         if policy is None:
             policy = self._policies[entry.config] = Policy.from_record(json.loads(self._store.policy(entry.config)))
-        return [cap.at(entry.time) for cap in policy.caps(entry.analyst, entry.dataset) if cap.scope != "query"]
+        return policy
 
 
 def total_text(total: PrivacyCost) -> str:
@@ -200,4 +233,5 @@ def total_text(total: PrivacyCost) -> str:
     True
     """
     pure = "null" if total.pure is None else f'"{total.pure}"'
-    return f'[{pure},{list(total.renyi)},"{total.delta}"]'.replace(" ", "")
+    gaussian = "" if total.gaussian is None else f",{list(total.gaussian)}"
+    return f'[{pure},{list(total.renyi)},"{total.delta}"{gaussian}]'.replace(" ", "")

@@ -97,7 +97,10 @@ class Transaction:
         if call.error is not None:
             return False
         try:
-            caps = [self._totals.caps(priced.request.analyst, priced.request.dataset, self.time) for priced in new]
+            caps = [
+                self._totals.caps(each.request.analyst, each.request.dataset, self.time, each.request.blocks)
+                for each in new
+            ]
         except ParameterError as error:  # the policy was changed while this call was waiting
             call.error = error
             return False
@@ -108,7 +111,7 @@ class Transaction:
                 call.refusal = CapRefusal(*exceeded, priced.cost, states)
                 return False
         for priced, request_caps in zip(new, caps, strict=True):
-            analyst, dataset, version, _, query, key = priced.request
+            analyst, dataset, version, _, query, key, _ = priced.request
             entry = append(
                 self.hash,
                 self.sequence + 1,
@@ -126,7 +129,7 @@ class Transaction:
             self._add(entry)
             self._fresh[priced.key] = entry
             for _, balance in request_caps.lasting:
-                balance.add(priced.cost, entry.sequence)
+                balance.add(self._totals.policy.cost(priced.cost), entry.sequence)
                 self._totals.ahead[balance.label] = balance
         return True
 
@@ -171,11 +174,11 @@ class Transaction:
         if call.kind == "policy" and self.config == config:
             return
         self._totals.store_now()
-        if call.kind == "forfeit":
+        if call.kind == "forfeit" and call.sets_clock:
             self.time = clock  # only a forfeit may set the clock back: the owner has checked it
         self._add(append(self.hash, self.sequence + 1, call.kind, self.time, config=config, facts=call.facts))
         for balance in self._totals.load(call.losses):
-            balance.add(call.losses[balance.label], self.sequence)
+            balance.add(self._totals.policy.cost(call.losses[balance.label]), self.sequence)
             self._totals.ahead[balance.label] = balance
 
     def remark(self, call: RemarkCall) -> None:

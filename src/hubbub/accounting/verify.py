@@ -8,13 +8,13 @@ entries are read once, in order; a million of them take some seconds (docs/decis
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from typing import Literal
 
 from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, link, request_hash
-from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts, privacy_cost
+from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_facts, privacy_cost
 from hubbub.accounting.declarations import Declaration, broken_guarantee
 from hubbub.accounting.policy import DAY, Policy
 from hubbub.accounting.store import EntryFilter, Snapshot, StoredTotal, stored_until
@@ -131,8 +131,8 @@ class _ChargeSums:
 
         for kind, count in self.charged.items():
             config, analyst, dataset, day, facts = kind
-            loss = cost_of_facts(facts).times(count)
-            for cap in policies[config].caps(analyst, dataset):
+            loss = policies[config].cost(cost_of_facts(facts)).times(count)
+            for cap in policies[config].charged(analyst, dataset, blocks_of_facts(facts)):
                 if cap.scope != "query":
                     add(cap.at(day * DAY), loss, self.newest[kind])
         for sequence, losses in self.forfeited:
@@ -315,7 +315,9 @@ def _release(entry: Entry, facts: Facts, progress: _Progress) -> None:
 
 
 def _forfeit(entry: Entry, facts: Facts, progress: _Progress) -> None:
-    progress.sums(entry.sequence).forfeited.append((entry.sequence, forfeited_costs(facts)))
+    policy = progress.policies[entry.config]
+    costs = {label: policy.cost(cost) for label, cost in forfeited_costs(facts).items()}
+    progress.sums(entry.sequence).forfeited.append((entry.sequence, costs))
 
 
 def _failure(entry: Entry, facts: Facts, progress: _Progress) -> None:  # noqa: ARG001 - the common signature
@@ -356,7 +358,7 @@ def cost_of_budget(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
     Viswanath 2015), so it costs as much as randomized response, plus δ.
     """
     response = privacy_cost(ResponseEvent(answers=2, epsilon=epsilon))
-    return PrivacyCost(response.pure, response.renyi, delta)
+    return replace(response, delta=delta)
 
 
 def _check_keys(snapshot: Snapshot, progress: _Progress) -> None:

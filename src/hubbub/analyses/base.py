@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from hubbub.answers.estimate import Expected
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.answers.release import Output
-from hubbub.core.events import Event
+from hubbub.core.events import Event, to_facts
 from hubbub.core.schema import Table, unknown_dataset
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
@@ -28,7 +29,8 @@ from hubbub.noise.source import RandomSource
 from hubbub.sql import release_size as size
 from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.plan import Plan
-from hubbub.sql.release_size import MAX_CELLS
+from hubbub.sql.release_size import SHORT_CELLS
+from hubbub.sql.several_owners import refuse_two_owners
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -68,7 +70,7 @@ class Setting:
     render_options: RenderOptions
     groups: int | None = None
     rows: int | None = None
-    max_cells: int = MAX_CELLS  #: maximum number of values of a release
+    max_cells: int = SHORT_CELLS  #: maximum number of values of a release
 
     def __post_init__(self) -> None:
         fixed = {name: _with_bounds(table, self.groups, self.rows) for name, table in self.tables.items()}
@@ -81,6 +83,7 @@ class Setting:
         table = self.tables[name]
         if table.unit is None:
             raise QueryError("HB580", f"{name} is a public table.", "Query it with SQL; it is not protected.")
+        refuse_two_owners(table)
         if bounded and table.unit.auto:
             raise needs_bounds(name)
         return table
@@ -126,6 +129,7 @@ class Published:
 
     left_out  what bounds that were chosen during the run leave out; by default it is what the plan states
     rows      the public number of rows that the answer was computed with, if it was
+    measured  what the noisy sums behind the answer mean, and the sums, so that other answers can be derived from them
     """
 
     outputs: tuple[Output, ...]
@@ -133,6 +137,7 @@ class Published:
     ratio: Sequence[float | None] | None = None
     left_out: LeftOut | None = None
     rows: int | None = None
+    measured: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,11 @@ class PreparedAnalysis(ABC):
     plan: Plan | None = None
 
     @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of all queries that are run."""
+        return () if self.plan is None else (self.plan,)
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that are read; the private ones are charged."""
         return self.protection.tables
@@ -232,6 +242,33 @@ class PreparedAnalysis(ABC):
     def scaling(self) -> Iterator["PreparedAnalysis"]:
         """Give the analysis at several privacy costs, the smallest first, for an estimate."""
         yield self
+
+    # What follows from the plan alone is worked out once for a plan that is kept. Nobody changes what these give.
+
+    @cached_property
+    def errors_by_price(self) -> tuple[tuple[Fraction, tuple[Expected, ...]], ...]:
+        """The expected errors at several privacy costs, for an estimate."""
+        return tuple((each.epsilon, each.expected) for each in self.scaling())
+
+    @cached_property
+    def stated_left_out(self) -> LeftOut:
+        """What the bounds leave out."""
+        return self.left_out()
+
+    @cached_property
+    def receipt_facts(self) -> Mapping[str, Any]:
+        """What the receipt says about this kind of analysis only."""
+        return self.receipt()
+
+    @cached_property
+    def event_facts(self) -> Mapping[str, Any]:
+        """The facts of the event."""
+        return to_facts(self.event)
+
+    @cached_property
+    def table_facts(self) -> Sequence[Mapping[str, Any]]:
+        """The declarations of the tables."""
+        return [table.to_json() for table in self.tables]
 
     @abstractmethod
     def run(self, run: Run) -> Published:

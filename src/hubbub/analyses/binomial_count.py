@@ -7,6 +7,7 @@ from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.scores import Score, plan_score
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
+from hubbub.core import shares
 from hubbub.core.events import Composed
 from hubbub.core.numbers import DELTA_MIN, brief
 from hubbub.errors import ParameterError, QueryError
@@ -56,8 +57,9 @@ def binomial_count(setting: Setting, *, table: str, query: str) -> BinomialCount
     if not allowed:
         raise ParameterError("HB553", "Binomial noise needs a δ.", "Set a δ on the budget, or use SELECT.")
     try:
-        # half of δ: privacy filters reserve the other half
-        mechanism = Binomial.from_epsilon(sensitivity=score.sensitivity, epsilon=setting.epsilon, delta=allowed / 2)
+        # privacy filters reserve the rest of δ
+        part = allowed * shares.OWN
+        mechanism = Binomial.from_epsilon(sensitivity=score.sensitivity, epsilon=setting.epsilon, delta=part)
     except ParameterError as error:
         raise QueryError("HB544", error.message, error.remedy) from None
     half = float(mechanism.error(_LEVEL) * score.step)

@@ -7,7 +7,8 @@ the text keeps its size. Colors are attributes, which a style sheet can override
 import html
 from collections.abc import Sequence
 
-from hubbub.answers.release import Output, Release, text
+from hubbub.answers.cell_text import text
+from hubbub.answers.release import Output, Release
 
 #: Maximum number of rows in a chart.
 MAX_ROWS = 60
@@ -24,8 +25,8 @@ def bars(release: Release, column: str | None = None) -> str:
         return ""
     output = noisy[0]
     rows = min(len(release.ratio), MAX_ROWS)
-    left, right = _scale(output, rows)
-    labels = _labels(release)
+    left, right = scale_of(output, rows)
+    labels = labels_of(release.head(rows))
     parts = [_row(index, labels[index], output, left=left, right=right) for index in range(rows)]
     height = rows * _ROW + 8
     more = len(release.ratio) - rows
@@ -41,7 +42,7 @@ def bars(release: Release, column: str | None = None) -> str:
     )
 
 
-def _scale(output: Output, rows: int) -> tuple[float, float]:
+def scale_of(output: Output, rows: int) -> tuple[float, float]:
     """Return the ends of the scale, which covers zero, every value and every interval."""
     numbers = [0.0]
     for sequence in (output.values, output.low or (), output.high or ()):
@@ -50,7 +51,8 @@ def _scale(output: Output, rows: int) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + 1)
 
 
-def _labels(release: Release) -> Sequence[str]:
+def labels_of(release: Release) -> Sequence[str]:
+    """Return the label of each row: its columns without intervals."""
     keys = [output.values for output in release.outputs if output.low is None]
     if not keys:
         return [""] * len(release.ratio)

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from hubbub.core.numbers import brief, round_down
 from hubbub.core.wire import Json, optional_fraction, optional_text
 
-CapScope = Literal["query", "analyst", "group", "dataset"]
+CapScope = Literal["query", "analyst", "share", "project", "rest", "group", "dataset"]
 CapPeriod = Literal["day", "month"]
 CapDisplay = Literal["rounded", "exact", "hidden"]
 
@@ -31,9 +31,11 @@ LARGER = "A query may cost more than what remains, because it counts less than i
 class CapState:
     """One cap: its limit, the amount spent (None if its δ is too small to tell), and the rest of the limit.
 
-    scope     one query, one analyst, a group, or everybody; `name` identifies it
+    scope     one query, one analyst, a project, a group, or everybody; `name` identifies it. A `share` is the analyst's
+              fair share of a shared cap, `rest` what running projects leave to the others of a group
     per       the calendar period after which the cap is renewed, if any
     composed  whether the charges together cost something else than the sum of their ε
+    block     the block that the cap is about; empty if it is about all charges
     """
 
     scope: CapScope
@@ -44,6 +46,7 @@ class CapState:
     spent: Fraction | None
     left: Fraction
     composed: bool = False
+    block: str = ""
 
     def to_json(self) -> Json:
         """Return it as JSON values; numbers are exact strings."""
@@ -56,14 +59,15 @@ class CapState:
             "spent": optional_text(self.spent),
             "left": str(self.left),
             "composed": self.composed,
-        }
+        } | ({"block": self.block} if self.block else {})
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Parse the output of `to_json`."""
         epsilon, delta, left = (Fraction(form[name]) for name in ("epsilon", "delta", "left"))
         spent, composed = optional_fraction(form, "spent"), bool(form.get("composed", False))
-        return cls(form["scope"], form["name"], form["per"], epsilon, delta, spent, left, composed)
+        block = str(form.get("block", ""))
+        return cls(form["scope"], form["name"], form["per"], epsilon, delta, spent, left, composed, block)
 
     def __repr__(self) -> str:
         return f"<{self.scope} {self.name}: {self.text()}>"
@@ -77,9 +81,51 @@ class CapState:
         return f"spent {spent} of ε={brief(self.epsilon)}{delta}, {round_down(self.left)} remaining"
 
 
+@dataclass(frozen=True, slots=True)
+class BlockState:
+    """The budget of one analyst on one block of a dataset.
+
+    spent  what the analyst spent on it; None if a δ is too small to tell
+    left   the largest ε of one more query on this block alone
+    more   how many more queries like the analyst's last one fit, on this block alone; None if it is not shown
+    """
+
+    name: str
+    spent: Fraction | None
+    left: Fraction
+    more: int | None
+    closed: bool = False
+
+    def text(self) -> str:
+        """Return it in one line."""
+        if self.closed:
+            return f"{self.name}: closed"
+        count = "" if self.more is None else f", {count_text(self.more)} more queries like your last one"
+        return f"{self.name}: up to ε={round_down(self.left)} for one query{count}"
+
+    def to_json(self) -> Json:
+        """Return it as JSON values; numbers are exact strings."""
+        return {
+            "name": self.name,
+            "spent": optional_text(self.spent),
+            "left": str(self.left),
+            "more_like_last": self.more,
+            "closed": self.closed,
+        }
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
+        spent = optional_fraction(form, "spent")
+        return cls(form["name"], spent, Fraction(form["left"]), form["more_like_last"], form["closed"])
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class BudgetOverview:
     """The budget of one analyst on one dataset: every cap, and how many more queries like the last one fit.
+
+    Of a dataset with blocks, `caps` and `largest` are about the newest one, `more` about those that the last query was
+    charged to, and `blocks` lists all of them.
 
     For shared caps, `spent` is rounded up and `left` down, unless the owner shows them exactly. Caps that the owner
     hides are not listed.
@@ -91,22 +137,28 @@ class BudgetOverview:
     largest: Fraction
     last: str | None
     more: int | None
+    blocks: tuple[BlockState, ...] = ()
 
     def text(self) -> str:
         """Return the overview as text."""
-        lines = [f"{self.analyst} on {self.dataset}: up to ε={round_down(self.largest)} for the next query"]
+        lines = [f"{self.analyst} on {self.dataset}: up to ε={round_down(self.largest)} for {self.next_query}"]
         for state in self.caps:
             comma = "" if state.scope == "query" else ","
             lines.append(f"  {state.text()}{comma} {self.describe_cap(state)}")
         if not any(state.scope == "dataset" for state in self.caps):
             lines.append("  the shared cap is hidden: a query may be rejected before this budget is spent")
         if self.more is not None:
-            count = f"more than {MANY}" if self.more >= MANY else f"about {self.more}"
-            lines.append(f"  {count} more queries like your last one: {printable(self.last or '')}")
+            lines.append(f"  {count_text(self.more)} more queries like your last one: {printable(self.last or '')}")
+        lines += [f"  {block.text()}" for block in self.blocks]
         return "\n".join(lines + [f"  {note}" for note in self.notes()])
 
     def __repr__(self) -> str:
         return self.text()
+
+    @property
+    def next_query(self) -> str:
+        """What `largest` is for, in words."""
+        return f"a query that reads {self.blocks[-1].name} alone" if self.blocks else "the next query"
 
     def notes(self) -> list[str]:
         """Explain figures that do not add up at first sight; empty if they do."""
@@ -116,7 +168,8 @@ class BudgetOverview:
 
     def describe_cap(self, state: CapState) -> str:
         """Describe one of the caps in words."""
-        return describe_cap(state.scope, state.name, state.per, analyst=self.analyst, dataset=self.dataset)
+        described = describe_cap(state.scope, state.name, state.per, analyst=self.analyst, dataset=self.dataset)
+        return f"{described} in {state.block}" if state.block else described
 
     def to_json(self) -> Json:
         """Return it as JSON values; numbers are exact strings."""
@@ -127,7 +180,7 @@ class BudgetOverview:
             "last_query": self.last,
             "more_like_last": self.more,
             "caps": [state.to_json() for state in self.caps],
-        }
+        } | ({"blocks": [block.to_json() for block in self.blocks]} if self.blocks else {})
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
@@ -139,6 +192,7 @@ class BudgetOverview:
             Fraction(form["largest_epsilon"]),
             form["last_query"],
             form["more_like_last"],
+            tuple(map(BlockState.from_json, form.get("blocks", ()))),
         )
 
 
@@ -205,8 +259,23 @@ def describe_cap(scope: CapScope, name: str, per: CapPeriod | None, *, analyst: 
             return f"for {analyst} on {dataset}"
         case "group":
             return f"for the group {name} on {dataset}"
+        case "share":
+            return f"for {analyst}, the fair share of {name} on {dataset}"
+        case "project":
+            return f"for the project {name} on {dataset}"
+        case "rest":
+            return f"for the group {name} on {dataset}, outside of its projects"
         case "dataset":
             return f"for everybody on {dataset}" + {"day": " today", "month": " this month", None: ""}[per]
+
+
+def count_text(count: int) -> str:
+    """Write a number of further queries.
+
+    >>> count_text(12), count_text(MANY)
+    ('about 12', 'more than 1000000')
+    """
+    return f"more than {MANY}" if count >= MANY else f"about {count}"
 
 
 def printable(text: str) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
+from hubbub.answers.cell_text import Cell
 from hubbub.answers.options import Options
-from hubbub.answers.release import Cell, Output, Release
+from hubbub.answers.release import Output, Release
 from hubbub.core.numbers import Number
 from hubbub.errors import ParameterError
 
@@ -31,6 +32,8 @@ def refinable(receipt: Mapping[str, Any]) -> bool:
     out.
     """
     draws, cells = receipt.get("draws", ()), receipt.get("cells", (None,))
+    if "after" in receipt:  # whatever is computed from noisy results need not average out
+        return False
     return bool(draws) and all(draw["kind"] == "sum" for draw in draws) and all(size is not None for size in cells)
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 from hubbub.answers.budget import MANY
+from hubbub.answers.derived import named
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.left_out import LeftOut
 from hubbub.core.numbers import brief, round_down
@@ -81,6 +82,49 @@ class Expected:
         return f"{noise} is mostly noise: {group} gives at most {most}. {_LESS_NOISE}"
 
 
+@dataclass(frozen=True, slots=True)
+class FreeAnswer:
+    """What earlier releases tell about a query for free.
+
+    releases  the numbers of the charges that paid for them
+    expected  the margins of error of the outputs
+    exact     whether it is about the same rows; else each unit counts with at least as many
+    enough    whether all of them are at most those that the requested price would buy: the query is then free
+    combined  a lower price at which they are as exact together with a new release; None if there is none
+    """
+
+    releases: tuple[int, ...]
+    expected: tuple[Expected, ...]
+    enough: bool
+    exact: bool = True
+    combined: Fraction | None = None
+
+    def sentence(self) -> str:
+        """State what is free, and from which releases."""
+        several = len(self.expected) > 1
+        errors = [f"{each.name} {margin(each)}" if several else margin(each) for each in self.expected]
+        more = "" if self.exact else ", with at least as many rows of each privacy unit"
+        return f"free: {', '.join(errors)} from {named(self.releases)}{more}"
+
+    def to_json(self) -> Json:
+        """Return it as JSON values."""
+        return {
+            "releases": list(self.releases),
+            "expected": [asdict(each) for each in self.expected],
+            "enough": self.enough,
+            "exact": self.exact,
+            "combined": None if self.combined is None else str(self.combined),
+            "text": self.sentence(),
+        }
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
+        expected, combined = tuple(Expected(**each) for each in form["expected"]), form.get("combined")
+        price = None if combined is None else Fraction(combined)
+        return cls(tuple(form["releases"]), expected, form["enough"], form["exact"], price)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """An estimate, which is free and does not depend on the data.
@@ -95,6 +139,8 @@ class Estimate:
     group_rows the number of rows in an average group, if the dataset has a profile
     units      the number of privacy units, if it is public or the dataset has a profile
     intervals  what the margins of error state, where they hold for the whole answer at once; empty: each at 95%
+    free       what earlier releases tell for free; None if they do not determine the answer
+    work       what the engine is expected to take: memory, time and parts, or that this is not predicted
     """
 
     datasets: tuple[str, ...]
@@ -116,6 +162,8 @@ class Estimate:
     group_rows: int | None = None
     units: int | None = None
     intervals: str = ""
+    free: FreeAnswer | None = None
+    work: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -154,7 +202,9 @@ class Estimate:
             "group_rows": self.group_rows,
             "intervals": self.intervals,
             "units": self.units,
+            "work": self.work,
             "warnings": list(self.warnings),
+            "free": None if self.free is None else self.free.to_json(),
         }
 
     @classmethod
@@ -180,6 +230,8 @@ class Estimate:
             group_rows=form.get("group_rows"),
             intervals=form.get("intervals", ""),
             units=form.get("units"),
+            free=None if form.get("free") is None else FreeAnswer.from_json(form["free"]),
+            work=form.get("work", ""),
         )
 
     def __repr__(self) -> str:
@@ -189,14 +241,28 @@ class Estimate:
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {self.cells:,} groups"] if self.cells > 1 else []
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
+        lines += [f"  {self.offer()}"] if self.free is not None else []
         lines += [f"  {self.intervals}"] if self.intervals else []
         lines += [f"  target: {self.target}"] if self.target else []
         lines += [f"  {self.groups.sentence()}"] if self.groups is not None else []
         lines += [f"  warning: {warning}" for warning in self.warnings]
         if self.left_out is not None:
             lines.append(f"  {self.left_out.sentence()}")
+        lines += [f"  work: {self.work}"] if self.work.startswith("about") else []
         lines.append(f"  {self.budget()}")
         return "\n".join(lines)
+
+    def offer(self) -> str:
+        """Compare what earlier releases tell for free with what the price buys; empty if they tell nothing."""
+        if self.free is None:
+            return ""
+        if self.free.enough:
+            return f"{self.free.sentence()}: a query at this price costs nothing"
+        errors = ", ".join(f"{each.name} {margin(each)}" for each in self.expected)
+        text = f"{self.free.sentence()} (ask without a price); or ε = {brief(self.epsilon)} for {errors}"
+        if self.free.combined is None:
+            return text
+        return f"{text}; or pay ε = {brief(self.free.combined)} and combine both (combine=True): {errors}"
 
     def budget(self) -> str:
         """Say whether the query is within budget, how often, or why it is not."""

@@ -109,7 +109,8 @@ class GroupThreshold:
     def from_receipt(cls, paper: Mapping[str, Any]) -> Self | None:
         """Derive the threshold from a receipt; None if the groups of the answer were declared."""
         unit = next((data["unit"] for data in paper.get("data", ())), "row")
-        for draw in paper.get("draws", ()):
+        parts = [paper, *paper.get("queries", ())]
+        for draw in (draw for part in parts for draw in part.get("draws", ())):
             if draw["kind"] == "threshold":
                 return cls(draw["threshold"], draw["threshold"], None if unit == "row" else unit)
             if draw["kind"] == "weights":

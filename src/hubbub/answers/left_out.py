@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
+from hubbub.core.unit import period_guarantee
 from hubbub.core.wire import Json
 
 
@@ -80,6 +81,8 @@ class LeftOut:
     share     the share of the rows (of a unit's groups where `counts` is "units") that is left out, if it is known
     evidence  where the shares come from
     joined    how many rows of a unit some table keeps before it is joined, if nobody declared a bound
+    owners    the privacy ID columns, if rows have two owners: the bound is for each owner in each group
+    per_node  what `rows` bounds for each node of a graph, "triangles" or "edges"; empty for anything else
     """
 
     dataset: str
@@ -96,6 +99,8 @@ class LeftOut:
     evidence: Evidence | None = None
     joined: int | None = None
     rows_total: int | None = None
+    owners: tuple[str, ...] = ()
+    per_node: str = ""
 
     @property
     def bounded(self) -> bool:
@@ -106,7 +111,11 @@ class LeftOut:
         """State everything in plain words."""
         parts = [self._bounds(), self._share() if self.bounded else "", self._joined(), *map(self._clamp, self.clamped)]
         if self.unit is not None:
-            parts.append(f"Rows where {self.unit} is NULL are in no answer.")
+            named = " or ".join(self.owners) or self.unit
+            # a unit that is no column: found through keys (customers.id), or a period (user per day)
+            derived = "." in self.unit or bool(period_guarantee(self.unit))
+            which = f"without {named}" if derived else f"where {named} is NULL"
+            parts.append(f"Rows {which} are in no answer.")
         if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):
             parts.append("The profile is of another version of the data.")
         return " ".join(part for part in parts if part)
@@ -114,7 +123,7 @@ class LeftOut:
     def to_json(self) -> Json:
         """Return it as JSON values; what has no effect is omitted."""
         fields = asdict(self) | {"clamped": [asdict(each) for each in self.clamped]}
-        return {name: value for name, value in fields.items() if value not in (None, False, []) or name == "by"}
+        return {name: value for name, value in fields.items() if value not in (None, False, [], (), "") or name == "by"}
 
     def shown(self) -> Json:
         """Return it as JSON values together with the sentence."""
@@ -132,6 +141,7 @@ class LeftOut:
                 for each in form.get("clamped", ())
             ),
             share=_read_share(form.get("share")),
+            owners=tuple(form.get("owners", ())),
             evidence=None if form.get("evidence") is None else Evidence(**form["evidence"]),
         )
 
@@ -149,10 +159,14 @@ class LeftOut:
         return cls(names, data[0]["unit"], bounds["groups"], bounds["rows"])
 
     def _bounds(self) -> str:
+        if self.per_node:
+            return self._nodes()
         if self.unit is None:
             return "" if self.clamped else "The answer counts every row."
         if not self.bounded:
             return f"Each {self.unit} counts once." if self.counts == "units" else "No rows are left out."
+        if self.owners:
+            return self._owners()
         if self.total is not None:
             return f"Each {self.unit} adds at most {self.total:,.6g} to the sum, a bound that the query chose."
         if self.maximum is not None and self.groups is None and self.rows is None:
@@ -170,7 +184,34 @@ class LeftOut:
         chosen = f", a bound that the query chose (at most {self.maximum:,})" if self.maximum is not None else ""
         return f"Each {self.unit} {text}{chosen}."
 
+    def _nodes(self) -> str:
+        if self.rows is None:
+            return (
+                f"The query chooses how many {self.per_node} of each node count. What that leaves out will not be "
+                "known, so the interval has no upper end."
+            )
+        return (
+            f"Of each node at most {self.rows:,} {self.per_node} count, a bound that the query chose. What is beyond "
+            "it is left out and not known: the true number can be larger by any amount, so the interval has no upper "
+            "end."
+        )
+
+    def _owners(self) -> str:
+        whose = " and ".join(f"each {column}" for column in self.owners)
+        if self.rows is None and self.total is None:
+            return (
+                f"The query chooses how much of {whose} counts in a group; errors are estimated for a hundredth of the "
+                "maximum. The true value can be larger than the interval, never smaller."
+            )
+        most = _plural(self.rows, "row") if self.rows is not None else f"{self.total:,.6g}"
+        return (
+            f"Of {whose}, at most {most} counts in a group, a bound that the query chose. What is beyond it is left "
+            "out and not known: the true value can be larger by any amount, so intervals have no upper end."
+        )
+
     def _share(self) -> str:
+        if self.owners or self.per_node:
+            return ""
         what = f"groups that units of {self.dataset} are in" if self.counts == "units" else f"rows of {self.dataset}"
         if self.maximum is not None and self.share is None:
             return ""

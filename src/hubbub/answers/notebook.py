@@ -20,7 +20,7 @@ def to_html(release: Release) -> str:
     head = "".join(_cell("th", name, end, ' scope="col"') for name, end in zip(release.columns, right, strict=True))
     rows = [
         "<tr>" + "".join(_cell("td", text, end) for text, end in zip(row, right, strict=True)) + "</tr>"
-        for row in release.texts()[:MAX_ROWS]
+        for row in release.texts(MAX_ROWS)
     ]
     more = len(release.ratio) - len(rows)
     noisy = any(output.low is not None for output in release.outputs)

@@ -6,6 +6,7 @@ Tested in tests/client/test_alike.py.
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from secrets import token_hex
 from typing import Any, TypedDict, cast
 
 from hubbub.core import numbers, wire
@@ -27,6 +28,18 @@ class Options(TypedDict, total=False):
     raw: bool
     dialect: str
     intervals: str
+    combine: bool
+
+
+def request_key(key: str | None, *, fresh: bool) -> str | None:
+    """Return the key of a query: a new one if it asks for fresh noise."""
+    if fresh and key is not None:
+        raise ParameterError(
+            "HB768",
+            "Both key and fresh were given.",
+            "Pass a new key to name the answer, or only fresh=True (--fresh on the command line).",
+        )
+    return token_hex(16) if fresh else key
 
 
 def exact_parameter(given: Value | float | Decimal) -> Value:

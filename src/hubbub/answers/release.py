@@ -3,17 +3,22 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from hubbub.answers import arrow
+from hubbub.answers.cell_text import Cell, Ends, format_remaining, text
+from hubbub.answers.columns import Column
+from hubbub.answers.derived import DERIVED_NOTE, derived_note, named
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.joint import independent_noises, interval_count, joint_sentence
 from hubbub.answers.left_out import LeftOut
 from hubbub.answers.sampling import SamplingErrors
+from hubbub.answers.stored import is_packed, pack_answer, unpack_answer
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
 from hubbub.errors import ParameterError
@@ -21,16 +26,24 @@ from hubbub.errors import ParameterError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Cell = bool | int | float | str | date | datetime | None
-Ends = tuple[float | None, float | None]
-"""The ends of a 95% interval; None where it is unbounded, both None where there is no interval."""
-
 _NOISE_ONLY = "they are for the privacy noise only and do not include sampling error"
 INTERVALS_NOTE = "95% confidence intervals for the privacy noise only; they do not include sampling error"
 
+_WITHOUT = (
+    "This answer is computed from noisy results. Columns without an interval depend on them too, except those that"
+    " depend on group keys alone."
+)
+_FAILED = (
+    "The query over the noisy results failed or gave too many rows. The noisy results themselves are in `model`, and"
+    " `SELECT … FROM release(number)` reads them for free."
+)
+
+_VALUES = "The answer and its intervals are about the query with noisy values of its subqueries: "
+#: How notes begin that are about noisy results that an answer is computed from.
+AFTER_NOTES = (_WITHOUT, _FAILED, _VALUES, DERIVED_NOTE)
+
 #: Words of a query that may remove groups from an answer after they were selected.
 _CUT = re.compile(r"\b(HAVING|LIMIT|OFFSET)\b")
-_FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 _DATED = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
 #: Nullable types; microseconds cover the years 1 to 9999.
 _PANDAS = {
@@ -59,17 +72,40 @@ class Output:
     sampling: SamplingErrors | None = None
     joint: tuple[Sequence[float | None], Sequence[float | None]] | None = None
 
+    def entries(self) -> Any:
+        """Return the values as an array where they are one, and as a list otherwise."""
+        return arrow.entries(self.values)
+
+
+class Remaining:
+    """A field for the rest of a budget, which may be given as a function: computed when it is first read, then kept.
+
+    The function must depend on nothing that changes, so that it does not matter when it is called.
+    """
+
+    def __get__(self, release: "Release | None", owner: type) -> Fraction | None:
+        if release is None:
+            return None  # the default
+        value = release.__dict__["left"]
+        if callable(value):
+            value = release.__dict__["left"] = value()
+        return cast("Fraction | None", value)
+
+    def __set__(self, release: "Release", value: Fraction | Callable[[], Fraction | None] | None) -> None:
+        release.__dict__["left"] = value
+
 
 @dataclass(frozen=True)
 class Release:
     """The answer to a query, with its error, its privacy cost and its receipt.
 
     ratio     for each row, the largest ratio of the privacy noise to the sampling error among its columns
-    left      the largest ε that the analyst can still spend on one query
+    left      the largest ε that the analyst can still spend on one query, as of this answer
     replayed  whether this is a free repetition of an earlier answer to the same query on the same data
     model     the model that an analysis publishes in addition to its columns, as JSON values (see `hubbub.model`)
     left_out  what the bounds of the query leave out, as far as it is known now
     joint     whether the intervals of all cells hold at once with 95%, instead of each with 95% (see `jointly`)
+    packed    a long answer as it is stored, with its cells in the Parquet format
     """
 
     outputs: tuple[Output, ...]
@@ -77,11 +113,12 @@ class Release:
     epsilon: Fraction
     delta: Fraction
     receipt: Mapping[str, Any]
-    left: Fraction | None = None
+    left: Remaining = Remaining()
     replayed: bool = False
     model: Mapping[str, Any] = field(default_factory=dict)
     left_out: LeftOut | None = None
     joint: bool = False
+    packed: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -125,10 +162,17 @@ class Release:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How many privacy units a group needed to be shown, if the groups were selected privately."""
-        groups = GroupThreshold.from_receipt(self.receipt)
-        cut = _CUT.search(self.receipt["query"]) is not None if groups is not None else False
-        return () if groups is None else (groups.note(len(self.ratio), cut=cut),)
+        """How many privacy units a group needed to be shown, if the groups were selected; what has no interval."""
+        groups, after = GroupThreshold.from_receipt(self.receipt), "after" in self.receipt
+        cut = after or (_CUT.search(self.receipt["query"]) is not None if groups is not None else False)
+        notes = () if groups is None else (groups.note(len(self.ratio), cut=cut),)
+        values = self.model["released"][: self.model.get("values", 0)] if "released" in self.model else []
+        notes = (*notes, _VALUES + ", ".join(map(_single, values)) + ".") if values else notes
+        if "derived" in self.receipt:
+            return (*notes, derived_note(self.receipt["derived"]))
+        if "failed" in self.model:
+            return (*notes, _FAILED)
+        return (*notes, _WITHOUT) if after and self.model.get("without", True) else notes
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, row by row, as JSON values; dates and exact numbers are strings."""
@@ -149,8 +193,10 @@ class Release:
 
     def document(self) -> dict[str, Any]:
         """Return the answer and its receipt, as `hubbub verify` reads them; the receipt contains the answer's hash."""
+        if self.packed is not None:
+            return {"answer": dict(self.packed), "receipt": dict(self.receipt)}
         outputs = _exchanged(self.outputs) if self.joint else self.outputs
-        return {"answer": answer_json(outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
+        return {"answer": stored_answer(outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
 
     def to_json(self) -> Json:
         """Return the document, the privacy cost and the remaining budget as JSON values."""
@@ -184,6 +230,7 @@ class Release:
             LeftOut.from_receipt(data["receipt"])
             if data.get("left_out") is None
             else LeftOut.from_json(data["left_out"]),
+            packed=data["answer"] if is_packed(data["answer"]) else None,
         )
         return release.jointly() if data.get("intervals") == "joint" else release
 
@@ -198,6 +245,20 @@ class Release:
         ):  # row by row, so that other threads can run
             writer.writerow(row)
         return file.getvalue()
+
+    def export(self, path: str | Path) -> None:
+        """Write all rows to a file whose name ends in .csv, .parquet or .arrow; the columns are those of `to_csv`."""
+        arrow.write_file({column.name: (column.kind, column.values) for column in self.flat()}, path)
+
+    def to_arrow(self, *, intervals: bool = True) -> Any:
+        """Return a pyarrow Table with the same columns as `to_pandas` and the receipt in its metadata."""
+        return arrow.to_arrow(self, intervals=intervals)
+
+    def vega_lite(self, column: str | None = None) -> dict[str, Any]:
+        """Return a chart of one column with its intervals as a Vega-Lite specification, as Altair draws it."""
+        from hubbub.answers.vega import vega_lite  # here, because it imports this module
+
+        return vega_lite(self, column)
 
     def flat(self, *, intervals: bool = True) -> list[Output]:
         """Return all columns; each noisy one is followed by the ends of its intervals, as name_low and name_high.
@@ -223,10 +284,10 @@ class Release:
 
         Each noisy column is followed by its interval as name_low and name_high; `intervals=False` leaves them out.
         """
-        pandas = _library("pandas")
+        pandas = arrow.library("pandas")
         frame = pandas.DataFrame(
             {
-                column.name: pandas.Series(list(column.values), dtype=_PANDAS[column.kind])
+                column.name: pandas.Series(column.entries(), dtype=_PANDAS[column.kind])
                 for column in self.flat(intervals=intervals)
             }
         )
@@ -235,7 +296,7 @@ class Release:
 
     def to_polars(self, *, intervals: bool = True) -> Any:
         """Return a polars DataFrame with the same columns as `to_pandas`."""
-        polars = _library("polars")
+        polars = arrow.library("polars")
         kinds = {
             "boolean": polars.Boolean,
             "integer": polars.Int64,
@@ -246,7 +307,7 @@ class Release:
         }
         return polars.DataFrame(
             {
-                column.name: polars.Series(list(column.values), dtype=kinds[column.kind])
+                column.name: polars.Series(column.entries(), dtype=kinds[column.kind], nan_to_null=True)
                 for column in self.flat(intervals=intervals)
             }
         )
@@ -258,7 +319,7 @@ class Release:
             raise ParameterError(
                 "HB131", "There is no such column with intervals.", f"Choose one of: {', '.join(self.columns)}."
             )
-        pyplot = _library("matplotlib.pyplot")
+        pyplot = arrow.library("matplotlib.pyplot")
         output, positions = noisy[0], range(len(self.ratio))
         values = [float(value) if isinstance(value, int | float) else float("nan") for value in output.values]
         keys = [o.values for o in self.outputs if o.low is None]
@@ -283,8 +344,27 @@ class Release:
 
         return to_html(self)
 
-    def texts(self) -> list[tuple[str, ...]]:
+    def head(self, most: int) -> Self:
+        """Return the same answer with its first rows alone, for what is shown of it."""
+        if len(self.ratio) <= most:
+            return self
+        cut = [
+            replace(
+                each,
+                values=each.values[:most],
+                low=None if each.low is None else each.low[:most],
+                high=None if each.high is None else each.high[:most],
+                sampling=None if each.sampling is None else replace(each.sampling, values=each.sampling.values[:most]),
+                joint=None if each.joint is None else (each.joint[0][:most], each.joint[1][:most]),
+            )
+            for each in self.outputs
+        ]
+        return replace(self, outputs=tuple(cut), ratio=self.ratio[:most], packed=None)
+
+    def texts(self, most: int | None = None) -> list[tuple[str, ...]]:
         """Return each cell as text, with its interval if it has one, even if that is open on both sides."""
+        if most is not None:
+            return self.head(most).texts()
         noisy = [output.low is not None for output in self.outputs]
         return [
             tuple(text(cell, ends, noisy=each) for cell, ends, each in zip(row, intervals, noisy, strict=True))
@@ -295,6 +375,10 @@ class Release:
         """Describe the privacy cost and the remaining budget."""
         if "session" in self.receipt:
             return f"nothing more: charge {self.receipt['session']} paid for all answers of the session"
+        if "releases" in self.receipt:
+            return "free: computed from earlier releases"
+        if "derived" in self.receipt:
+            return f"free: computed from {named([each['charge'] for each in self.receipt['derived']['sources']])}"
         if not self.epsilon and self.receipt.get("relation") == "replace":
             return "free: the number of rows is public under the replace relation"
         if not self.epsilon:
@@ -304,13 +388,22 @@ class Release:
         return cost if self.left is None else f"{cost}; ε = {format_remaining(self.left)} remaining"
 
     def __repr__(self) -> str:
-        rows = [self.columns, *self.texts()[:50]]
+        rows = [self.columns, *self.texts(50)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         more = [f"… {len(self.ratio) - 50} more rows"] if len(self.ratio) > 50 else []
         note = [f"Bounds: {self.left_out.sentence()}"] if self.left_out is not None else []
-        note += [f"Groups: {each}" for each in self.notes]
+        note += [f"{'Note' if each.startswith(AFTER_NOTES) else 'Groups'}: {each}" for each in self.notes]
         return "\n".join([*lines, *more, *note, f"Cost: {self.cost()}"])
+
+
+def _single(table: Mapping[str, Any]) -> str:
+    """Write the one number of a noisy result, with its name; or of how many keys it has one each."""
+    *keys, column = table["columns"]
+    if keys:
+        return f"{column['name']} for each of {len(column['values']):,} keys"
+    value = column["values"][0] if column["values"] else None
+    return f"{column['name']} = {'NULL' if value is None else format(float(value), '.4g')}"
 
 
 def _exchanged(outputs: Sequence[Output]) -> tuple[Output, ...]:
@@ -323,8 +416,14 @@ def _exchanged(outputs: Sequence[Output]) -> tuple[Output, ...]:
     )
 
 
+def stored_answer(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer in the format that is stored and hashed: lists, or a Parquet file where it is long."""
+    long = any(isinstance(output.values, Column) for output in outputs)
+    return pack_answer(outputs, ratio, model) if long else answer_json(outputs, ratio, model)
+
+
 def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer, column by column and with its model, in the format that is stored and hashed."""
+    """Return an answer, column by column and with its model, as lists."""
     columns = [
         {
             "name": output.name,
@@ -349,12 +448,14 @@ def _optional_parts(output: Output) -> dict[str, Any]:
     return parts
 
 
-def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
-    """Parse the output of `answer_json`: the columns, the ratio and the model."""
+def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], Sequence[float | None], dict[str, Any]]:
+    """Parse the output of `stored_answer`: the columns, the ratio and the model."""
+    if is_packed(stored):
+        stored = unpack_answer(stored)
     outputs = []
     for column in stored["columns"]:
         values, parse = column["values"], _DATED.get(column["kind"])
-        if parse is not None:
+        if parse is not None and not isinstance(values, Column):
             values = [None if value is None else parse(value) for value in values]
         sampling, joint = column.get("sampling"), column.get("joint")
         outputs.append(
@@ -371,61 +472,5 @@ def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[flo
     return tuple(outputs), stored["ratio"], stored.get("model") or {}
 
 
-def text(cell: Cell, ends: Ends = (None, None), *, noisy: bool = False) -> str:
-    """Format one cell: with its ± if the interval is symmetric, else with the ends of the interval.
-
-    >>> text(1234, (1228.0, 1240.0)), text(0.123456789, (0.1, 0.146)), text(3, (0.0, 33.0)), text(None)
-    ('1,234 ±6', '0.123 ±0.023', '3 (0 to 33)', '–')
-    >>> text(3, (0.0, None)), text(3, noisy=True)
-    ('3 (0.0 to …)', '3 (… to …)')
-    """
-    low, high = ends
-    if cell is None:
-        return "–"
-    if isinstance(cell, bool) or not isinstance(cell, int | float):
-        return str(cell)
-    if low is None and high is None and not noisy:
-        return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.6g}"
-    if low is None or high is None:
-        return f"{_number(cell, 1.0)} ({_end(low)} to {_end(high)})"
-    half = (high - low) / 2
-    whole = isinstance(cell, int)
-    if abs(cell - (low + high) / 2) > half / 10 or not half > 0:
-        return f"{_number(cell, half)} ({_number(low, half, whole=whole)} to {_number(high, half, whole=whole)})"
-    return f"{_number(cell, half)} ±{_number(half, half, whole=whole)}"
-
-
-def format_remaining(value: Fraction) -> str:
-    """Format a remaining budget with four digits, rounded down."""
-    return f"{_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
-
-
-def _number(value: float, half: float, *, whole: bool = False) -> str:
-    """Format a number to two significant digits of its error, and whole numbers without decimals."""
-    if whole or isinstance(value, int) or half >= 10:
-        return f"{value:,.0f}"
-    if not half > 0:
-        return f"{value:,g}"
-    return f"{value:,.{max(0, min(9, 1 - _magnitude(half)))}f}"
-
-
-def _end(value: float | None) -> str:
-    return "…" if value is None else _number(value, 1.0)
-
-
-def _magnitude(value: float) -> int:
-    return int(f"{value:e}".partition("e")[2])
-
-
 def _plain(cell: Cell) -> object:
     return cell.isoformat() if isinstance(cell, date) else cell
-
-
-def _library(name: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise ParameterError("HB130", f"{package} is not installed.", f"Run pip install {package}.") from None

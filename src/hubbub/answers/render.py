@@ -7,11 +7,11 @@ from rich.table import Table
 from hubbub.answers import terminal
 from hubbub.answers.budget import BudgetOverview, printable
 from hubbub.answers.estimate import Estimate, Expected, margin, significant
-from hubbub.answers.release import Release
+from hubbub.answers.release import AFTER_NOTES, Release
 from hubbub.answers.sampling import noise_sentences
 from hubbub.core.numbers import brief, round_down
 
-_MAX_ROWS = 200
+_MAX_ROWS = 1000
 
 
 def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool = False) -> None:
@@ -29,6 +29,8 @@ def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool 
     rows.append(("Budget", budget if estimate.admitted else f"[red]{budget}[/]"))
     if estimate.groups is not None:
         rows.append(("Groups", escape(estimate.groups.sentence())))
+    if estimate.free is not None:
+        rows.append(("Free", escape(estimate.offer())))
     if estimate.intervals:
         rows.append(("Intervals", escape(estimate.intervals)))
     if estimate.target:
@@ -65,23 +67,26 @@ def _label(expected: Expected) -> str:
 def rows(release: Release) -> Table:
     """Return the values of a release as a table, each with its ±."""
     numbers = [index for index, output in enumerate(release.outputs) if output.kind in ("integer", "real")]
-    return terminal.table(release.columns, release.texts()[:_MAX_ROWS], right=numbers)
+    return terminal.table(release.columns, release.texts(_MAX_ROWS), right=numbers)
 
 
 def release(release: Release, console: Console) -> None:
     """Print a release, its privacy cost and the position of its charge in the ledger."""
     console.print(rows(release))
     if len(release.ratio) > _MAX_ROWS:
-        console.print(f"… {len(release.ratio) - _MAX_ROWS:,} more rows; use --csv to print all")
+        console.print(
+            f"… {len(release.ratio) - _MAX_ROWS:,} more rows; use --csv to print all, or --export to write a file"
+        )
     console.print()
-    if not release.epsilon:
-        console.print(terminal.facts([("Cost", escape(release.cost())), ("Data", f"version {_versions(release)}")]))
+    if not release.epsilon and "derived" not in release.receipt:
+        data = [("Data", f"version {_versions(release)}")] if release.receipt["data"] else []
+        console.print(terminal.facts([("Cost", escape(release.cost())), *data]))
         return
     facts = [("±", release.intervals_note)]
     facts += [("" if index else "Noise", escape(line)) for index, line in enumerate(noise_sentences(release))]
     if release.left_out is not None:
         facts.append(("Bounds", escape(release.left_out.sentence())))
-    facts += [("Groups", escape(note)) for note in release.notes]
+    facts += [("Note" if note.startswith(AFTER_NOTES) else "Groups", escape(note)) for note in release.notes]
     facts.append(("Cost", escape(release.cost())))
     charge = release.receipt["ledger"][0]
     facts.append(("Receipt", f"charge {charge['sequence']} in the ledger, data version {_versions(release)}"))
@@ -96,7 +101,7 @@ def budget(overview: BudgetOverview, console: Console) -> None:
     """Print the budget of one analyst on one dataset."""
     console.print(
         f"[bold]{escape(overview.dataset)}[/]: {escape(overview.analyst)} can spend up to"
-        f" [bold]ε = {round_down(overview.largest)}[/] on the next query"
+        f" [bold]ε = {round_down(overview.largest)}[/] on {escape(overview.next_query)}"
     )
     rows = []
     for state in overview.caps:
@@ -109,6 +114,18 @@ def budget(overview: BudgetOverview, console: Console) -> None:
     if overview.more is not None:
         last = escape(printable(overview.last or ""))
         console.print(f"about {overview.more:,} more queries like your last one: [dim]{last}[/]")
+    if overview.blocks:
+        lines = [
+            (
+                block.name,
+                "?" if block.spent is None else brief(block.spent),
+                "closed" if block.closed else round_down(block.left),
+                "" if block.more is None else f"{block.more:,}",
+            )
+            for block in overview.blocks
+        ]
+        heads = ("Block", "Spent ε", "Largest ε of one query", "Queries like your last one")
+        console.print(terminal.table(heads, lines, right=(1, 2, 3)))
     for note in overview.notes():
         console.print(f"[dim]{note}[/]")
     console.print()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hubbub.answers.columns import Column
 from hubbub.answers.estimate import significant
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def noise_sentences(release: "Release") -> list[str]:
     """
     noisy = [output for output in release.outputs if output.low is not None]
     if not any(output.sampling is not None for output in noisy):
-        return [_earlier(release.ratio)] if any(release.ratio) else []
+        return [] if isinstance(release.ratio, Column) or not any(release.ratio) else [_earlier(release.ratio)]
     # an answer with joint intervals has those of single cells beside them
     single = [
         replace(each, low=each.joint[0], high=each.joint[1]) if release.joint and each.joint is not None else each
@@ -45,10 +46,10 @@ def noise_sentences(release: "Release") -> list[str]:
 
 def _compare(output: "Output") -> str:
     sampling = output.sampling
-    known = [] if sampling is None else [value for value in sampling.values if value is not None]
+    known = _known([] if sampling is None else sampling.values)
     if sampling is None or not known:
         return _UNKNOWN
-    ratios = [ratio for ratio in _ratios(output, sampling) if ratio is not None]
+    ratios = _known(_ratios(output, sampling))
     ends = sorted({significant(min(known)), significant(max(known))}, key=len)
     size = f"±{ends[0]}" if len(ends) == 1 else f"±{significant(min(known))} to ±{significant(max(known))}"
     at_most = "at most " if sampling.at_most else ""
@@ -62,16 +63,30 @@ def _compare(output: "Output") -> str:
     return f"the noise is {times} times the sampling error of {size}{small}"
 
 
-def _ratios(output: "Output", sampling: SamplingErrors) -> list[float | None]:
+def _ratios(output: "Output", sampling: SamplingErrors) -> Sequence[float | None]:
     """Divide the ± of the noise by the sampling error; None where either is unknown.
 
     The ± is the longer side of the interval: the other may end at the least or largest possible result.
     """
+    parts = (output.values, output.low, output.high, sampling.values)
+    arrays = [each.array.astype("float64") for each in parts if isinstance(each, Column)]
+    if len(arrays) == len(parts):
+        import numpy as np  # here, because the light client does without
+
+        return Column(np.maximum(arrays[2] - arrays[0], arrays[0] - arrays[1]) / arrays[3])
     ratios: list[float | None] = []
     for cell, low, high, size in zip(output.values, output.low or (), output.high or (), sampling.values, strict=True):
         known = low is not None and high is not None and isinstance(cell, int | float) and size
         ratios.append(max(high - cell, cell - low) / size if known else None)  # type: ignore[operator]
     return ratios
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    """Return the numbers that are known; of a long column the least and the largest, which say the same here."""
+    if isinstance(values, Column):
+        numbers = values.array[~values.null]
+        return [float(numbers.min()), float(numbers.max())] if len(numbers) else []
+    return [value for value in values if value is not None]
 
 
 def _earlier(ratio: Sequence[float | None]) -> str:

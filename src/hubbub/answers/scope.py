@@ -15,7 +15,7 @@ from typing import Protocol, Self, Unpack
 
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
-from hubbub.answers.options import Options
+from hubbub.answers.options import Options, request_key
 from hubbub.answers.release import Release
 from hubbub.core import numbers
 from hubbub.core.numbers import Number, brief
@@ -138,9 +138,9 @@ class Scope(_RemainingBudget, Analyses[Release]):
         """The analyses as methods that return estimates instead of releases. Free."""
         return Estimates(self.estimate)
 
-    def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+    def query(self, sql: str, *, key: str | None = None, fresh: bool = False, **options: Unpack[Options]) -> Release:
         """Run a query if it fits into the remaining budget; δ is 0 unless the query names one."""
-        delta = self._delta(options)
+        delta, key = self._delta(options), request_key(key, fresh=fresh)
         options["delta"] = delta
         if options.get("epsilon") is None and options.get("within") is not None:
             # fix the privacy cost first, so that the scope reserves what the curator charges
@@ -179,9 +179,11 @@ class AsyncScope(_RemainingBudget, Analyses[Awaitable[Release]]):
         """The analyses as methods that return estimates instead of releases. Free."""
         return Estimates(self.estimate)
 
-    async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+    async def query(
+        self, sql: str, *, key: str | None = None, fresh: bool = False, **options: Unpack[Options]
+    ) -> Release:
         """Run a query if it fits into the remaining budget; δ is 0 unless the query names one."""
-        delta = self._delta(options)
+        delta, key = self._delta(options), request_key(key, fresh=fresh)
         options["delta"] = delta
         if options.get("epsilon") is None and options.get("within") is not None:
             options["epsilon"], options["within"] = (await self._session.estimate(sql, **options)).epsilon or None, None

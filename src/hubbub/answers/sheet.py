@@ -16,6 +16,7 @@ from hubbub.answers.release import Output, Release
 from hubbub.core.events import Composed, Event, from_facts, stored_name
 from hubbub.core.numbers import brief
 from hubbub.core.odds import consequence, rise
+from hubbub.core.unit import period_guarantee
 
 #: How each analysis computes its numbers; "query" is a SQL query.
 METHODS: Mapping[str, str] = {
@@ -278,6 +279,9 @@ def _guarantee(receipt: Mapping[str, Any]) -> list[str]:
     column = next(iter(units), "row")
     unit = "a single row" if column == "row" else f"all rows with the same value of {column}"
     change = "replaced by another" if receipt.get("relation") == "replace" else "added or removed"
+    period = period_guarantee(column)
+    if period:
+        unit = f"all rows of one {column}: {period}"
     facts = [f"The privacy unit is {unit}. The release would look nearly the same if one such unit were {change}."]
     bounds = receipt.get("bounds")
     if bounds and "auto" in bounds:

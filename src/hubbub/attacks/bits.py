@@ -63,7 +63,8 @@ def ask_hubbub(
     for start in range(0, len(real), size):
         progress(start / len(real))
         batch = real[start : start + size]
-        release = session.query(_text([members[i] for i in batch]), epsilon=per_query * len(batch), raw=True)
+        text = _text([members[i] for i in batch])
+        release = session.query(text, epsilon=per_query * len(batch), raw=True, fresh=True)
         answers[batch] = np.array(release.rows[0], dtype=np.float64)
     return answers
 

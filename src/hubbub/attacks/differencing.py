@@ -157,6 +157,7 @@ def _count_noises(table: AttackTable, where: str, person: str, epsilon: Fraction
     """Query both counts at ε/2 each and return their noise mechanisms."""
     with open_protected(table, epsilon=epsilon) as session:
         first, second = (
-            laplace(count(session, text, epsilon=epsilon / 2)) for text in (where, f"{where} AND NOT ({person})")
+            laplace(count(session, text, epsilon=epsilon / 2, fresh=True))
+            for text in (where, f"{where} AND NOT ({person})")
         )
     return first, second

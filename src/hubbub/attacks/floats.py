@@ -82,7 +82,7 @@ def study(
             )
         )
         with open_protected(payments, epsilon=epsilon, declared=_DECLARED) as session:
-            noise = laplace(session.query("SELECT SUM(amount) AS total FROM people", epsilon=epsilon))
+            noise = laplace(session.query("SELECT SUM(amount) AS total FROM people", epsilon=epsilon, fresh=True))
         exact = noise.sample(coins.astype(np.int64) * GRID, system()) / GRID
         findings += [
             AttackFinding(

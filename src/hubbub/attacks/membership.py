@@ -131,7 +131,8 @@ def _query_sums(rows: Bits, epsilon: Fraction) -> Floats:
         for start in range(0, width, _MAX_COLUMNS):
             part = names[start : start + _MAX_COLUMNS]
             sums = ", ".join(f"sum({name}) AS {name}" for name in part)
-            release = session.query(f"SELECT {sums} FROM {TABLE}", epsilon=per_sum * len(part), raw=True)  # noqa: S608
+            text = f"SELECT {sums} FROM {TABLE}"  # noqa: S608
+            release = session.query(text, epsilon=per_sum * len(part), raw=True, fresh=True)
             answers += list(release.rows[0])
     return np.array(answers, dtype=np.float64)
 

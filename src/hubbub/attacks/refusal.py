@@ -135,6 +135,7 @@ def _query_maxima(values: Values, epsilon: Fraction) -> tuple[NDArray[np.float64
             session.query(
                 f"SELECT team, MAX(salary) AS most FROM {TABLE} WHERE place <= {last} GROUP BY team",  # noqa: S608
                 epsilon=epsilon / 2,
+                fresh=True,
             )
             for last in (3, 2)
         ]

@@ -125,8 +125,8 @@ def _hubbub(
     charged = 0
     with open_protected(patients, epsilon=_REAL * per_wording) as session:
         for text in (WHERE, *reworded(WHERE, _REAL - 1)):
-            release = count(session, text, epsilon=per_wording)
-            charged += not release.replayed
+            release = count(session, text, epsilon=per_wording, fresh=True)  # it means what was released before
+            charged += release.epsilon > 0 and not release.replayed
     counts = (others + coins.astype(np.int64), np.full(len(coins), others))
     noise = laplace(release)
     drawn = [noise.sample(np.repeat(true[:, None], wordings, axis=1), system()).astype(np.float64) for true in counts]

@@ -95,9 +95,10 @@ def condition(column: str, value: object) -> str:
     return f"{quoted} = {str(plain).upper() if isinstance(plain, bool) else repr(plain)}"
 
 
-def count(session: Session, where: str, *, epsilon: Fraction, key: str | None = None) -> Release:
-    """Query the number of rows that satisfy a condition."""
-    return session.query(f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}", epsilon=epsilon, key=key)  # noqa: S608
+def count(session: Session, where: str, *, epsilon: Fraction, key: str | None = None, fresh: bool = False) -> Release:
+    """Query the number of rows that satisfy a condition; `fresh` insists on new noise, whatever was released before."""
+    text = f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}"  # noqa: S608
+    return session.query(text, epsilon=epsilon, key=key, fresh=fresh)
 
 
 def count_noise(table: AttackTable, where: str, *, epsilon: Fraction, declared: Declared | None = None) -> Laplace:
@@ -110,7 +111,7 @@ def count_noises(
 ) -> list[Laplace]:
     """Query one count at each ε in one session and return the noise mechanisms."""
     with open_protected(table, epsilon=sum(epsilons, Fraction(0)), declared=declared) as session:
-        return [laplace(count(session, where, epsilon=epsilon)) for epsilon in epsilons]
+        return [laplace(count(session, where, epsilon=epsilon, fresh=True)) for epsilon in epsilons]
 
 
 def laplace(release: Release) -> Laplace:

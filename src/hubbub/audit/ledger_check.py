@@ -7,17 +7,19 @@ from typing import Any
 from hubbub.accounting.chain import Entry, canonical
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.audit.receipt import split_document
+from hubbub.audit.receipt_derived import check_sources
+from hubbub.audit.receipt_loss import ReceiptError
 
 
 @dataclass
-class Comparison:
+class LedgerComparison:
     """The result of a comparison: what matches, and what differs."""
 
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def compare_with_ledger(document: object, snapshot: Snapshot) -> Comparison:
+def compare_with_ledger(document: object, snapshot: Snapshot) -> LedgerComparison:
     """Compare a document that passed the receipt checker with the release that the ledger recorded.
 
     Theorem (Recorded release). A document without problems here has, byte for byte in canonical form, the answer and
@@ -29,7 +31,7 @@ def compare_with_ledger(document: object, snapshot: Snapshot) -> Comparison:
              tests/audit/test_ledger_check.py::test_every_change_of_a_value_is_found
     """
     paper, answer = split_document(document)
-    comparison = Comparison()
+    comparison = LedgerComparison()
     for named in paper["ledger"]:
         entry = _charge(snapshot, named["sequence"])
         if entry is None:
@@ -48,7 +50,28 @@ def compare_with_ledger(document: object, snapshot: Snapshot) -> Comparison:
         comparison.lines.append(f"the receipt matches the release of charge {number} in the ledger")
     else:
         comparison.problems.append(f"This differs from the release of charge {number} in the ledger: it was changed.")
+    if "derived" in paper and not comparison.problems:
+        compare_sources(paper, snapshot, comparison)
     return comparison
+
+
+def compare_sources(paper: dict[str, Any], snapshot: Snapshot, comparison: LedgerComparison) -> None:
+    """Add up the released sums that a derived answer names, as the ledger has them, with its weights."""
+    sources = {}
+    for named in paper["derived"]["sources"]:
+        entry, body = _charge(snapshot, named["charge"]), snapshot.body(named["charge"])
+        if entry is None or body is None or entry.hash.hex() != named["hash"]:
+            comparison.problems.append(f"Charge {named['charge']}, a source of this answer, is not in this ledger.")
+        elif entry.sequence >= paper["ledger"][0]["sequence"]:
+            comparison.problems.append(f"Charge {named['charge']}, a source of this answer, is later than it.")
+        else:
+            sources[named["charge"]] = json.loads(body)["receipt"]
+    if comparison.problems:
+        return
+    try:
+        comparison.lines += check_sources(paper, sources)
+    except ReceiptError as wrong:
+        comparison.problems.append(str(wrong))
 
 
 def _charge(snapshot: Snapshot, number: int) -> Entry | None:

@@ -144,10 +144,14 @@ def sample_queries(tables: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
         if table.unit is None:
             continue
         name = identifier(table.name)
-        shown = [column for column in table.columns if not column.hidden and column.name != table.unit.column]
+        owners = {unit.column for unit in table.owners}
+        shown = [column for column in table.columns if not column.hidden and column.name not in owners]
         numbers = [identifier(c.name) for c in shown if c.kind.numeric and c.bounds is not None][:2]
         keys = [identifier(c.name) for c in shown if c.values and len(c.values) <= 1000][:2]
         yield table.name, f"SELECT COUNT(*) AS n FROM {name}"
+        if table.others:
+            yield from ((table.name, f"SELECT {key}, COUNT(*) AS n FROM {name} GROUP BY {key}") for key in keys)
+            continue
         for number in numbers:
             yield table.name, f"SELECT SUM({number}) AS s, AVG({number}) AS a, MEDIAN({number}) AS m FROM {name}"
         for key in keys:
@@ -155,8 +159,8 @@ def sample_queries(tables: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
             yield table.name, f"SELECT {key} FROM {name} GROUP BY {key} ORDER BY COUNT(*) DESC LIMIT 1"
             for number in numbers[:1]:
                 yield table.name, f"SELECT {key}, SUM({number} * 2) AS s, MAX({number}) AS x FROM {name} GROUP BY {key}"
-        if table.unit.column is not None:
-            yield table.name, f"SELECT COUNT(DISTINCT {identifier(table.unit.column)}) AS n FROM {name}"
+        if table.privacy_id is not None:
+            yield table.name, f"SELECT COUNT(DISTINCT {identifier(table.privacy_id)}) AS n FROM {name}"
         for column in [c for c in shown if c.values is None and c.bounds is None][:1]:
             yield table.name, f"SELECT COUNT(DISTINCT {identifier(column.name)}) AS n FROM {name}"
 

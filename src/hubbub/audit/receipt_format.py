@@ -2,7 +2,7 @@
 
 A receipt may be forged. Python would accept −1 as a count, True as 1 and "1e3" as a fraction, and JSON allows duplicate
 names; here each field has one type, one range and one spelling. Like the checker, this file imports nothing from the
-rest of hubbub.
+rest of hubbub but other files of the checker.
 """
 
 import json
@@ -12,6 +12,8 @@ from datetime import date, datetime
 from fractions import Fraction
 from math import isfinite
 from typing import Any, NoReturn
+
+from hubbub.audit import long_answer
 
 #: Larger than every sensitivity, count or sequence that hubbub writes, and small enough to compute with.
 _LARGEST = 10**30
@@ -38,19 +40,26 @@ def parse_json(text: str) -> object:
 
 def check_receipt(paper: object) -> None:
     """Check the format of a receipt of a query or of an analysis."""
-    kind = _ANALYSIS if isinstance(paper, dict) and "analysis" in paper else _QUERY
+    special = [each for each in _KINDS if isinstance(paper, dict) and each in paper]
+    kind = _KINDS[special[0]] if special else _QUERY
     optional: dict[str, Check] = {"declared": _hash, "wording": _integer(2), "left_out": _left_out, "rows": _integer(0)}
+    optional |= {} if kind is _ANALYSIS else {"after": _text}
+    optional |= {"measured": _MEASURED} if kind in (_QUERY, _ANALYSIS) else {}
     compared = kind is _ANALYSIS and isinstance(paper, dict) and paper["analysis"] == "compare"
     _record(kind, optional=optional | ({"session": _integer(1, _STORED)} if compared else {}))(paper, "receipt")
     assert isinstance(paper, dict)  # noqa: S101 - for the type checker
-    # an answer of a session names the charge that paid for it; every other answer has draws and a cost of its own
-    free = (not paper["event"]["parts"], Fraction(paper["charge"]["epsilon"]) == 0, "session" in paper)
+    # answers of a session and derived answers name the charges that paid for them; all others have draws and a cost
+    named = "session" in paper or "derived" in paper
+    free = (not paper["event"]["parts"], Fraction(paper["charge"]["epsilon"]) == 0, named)
     if len(set(free)) != 1:
         _refuse("receipt.event.parts", "is not a list of at least 1.")
 
 
 def check_answer(value: object) -> None:
     """Check the format of an answer: columns of equal length whose cells have the type of the column."""
+    if isinstance(value, dict) and "form" in value:
+        _long_answer(value)
+        return
     _record({"columns": _list(_column), "ratio": _list(_optional(_real))}, optional={"model": _object})(value, "answer")
     assert isinstance(value, dict)  # noqa: S101 - for the type checker
     rows = len(value["ratio"])
@@ -63,6 +72,18 @@ def check_answer(value: object) -> None:
         for low, high in (pair for lows, highs in ends for pair in zip(lows, highs, strict=False)):
             if low is not None and high is not None and not low <= high:
                 _refuse("answer.columns", "has an interval whose lower end exceeds its upper end.")
+
+
+def _long_answer(value: dict[str, Any]) -> None:
+    """Check an answer whose cells are in a Parquet file."""
+    part = _list(_one_of(*long_answer.PARTS), least=1)
+    kind = _one_of(*long_answer.KINDS)
+    column = _record({"name": _text, "kind": kind, "parts": part}, optional={"at_most": _flag})
+    fields = {"form": _one_of("parquet 1"), "rows": _integer(0), "columns": _list(column), "parquet": _text}
+    _record(fields, optional={"model": _object})(value, "answer")
+    problem = long_answer.problem(value)
+    if problem is not None:
+        _refuse("answer.parquet", problem)
 
 
 def _left_out(value: object, where: str) -> None:
@@ -85,6 +106,8 @@ def _left_out(value: object, where: str) -> None:
             "clamped": _list(clamp),
             "share": share,
             "evidence": _record(evidence),
+            "owners": _list(_name, least=2),
+            "per_node": _one_of("triangles", "edges"),
         },
     )(value, where)
 
@@ -161,6 +184,30 @@ def _fraction(*, zero: bool = False, most: Fraction | None = None) -> Check:
             _refuse(where, "is not an exact number in its range.")
 
     return check
+
+
+def _signed(value: object, where: str) -> None:
+    """Accept a fraction in lowest terms with either sign."""
+    bare = value.removeprefix("-") if isinstance(value, str) else value
+    _fraction(zero=bare == value)(bare, where)
+
+
+def _term(value: object, where: str) -> None:
+    """Accept a view, the place of a sum in its source, and a weight."""
+    if not isinstance(value, list) or len(value) != 3:
+        _refuse(where, "is not a view, a place and a weight.")
+    _integer(0)(value[0], where)
+    _integer(0)(value[1], where)
+    _signed(value[2], where)
+
+
+def _cell_term(value: object, where: str) -> None:
+    """Accept a source, the places of a sum and a cell in it, and a weight."""
+    if not isinstance(value, list) or len(value) != 4:
+        _refuse(where, "is not a source, two places and a weight.")
+    for place in value[:3]:
+        _integer(0)(place, where)
+    _signed(value[3], where)
 
 
 def _one_of(*values: str) -> Check:
@@ -338,6 +385,7 @@ _DRAWS: Mapping[str, Mapping[str, Check]] = {
         "picks": _list(_event, least=1),
     },
     "top": {"per": _one_of("unit", "row"), "picks": _list(_event, least=1)},
+    "bound": {"parts": _integer(1), "picks": _list(_event, least=1)},
 }
 _CELLS: Mapping[str, Check] = {
     "real": _real,
@@ -347,14 +395,20 @@ _CELLS: Mapping[str, Check] = {
     "date": _dated(date.fromisoformat),
     "timestamp": _dated(datetime.fromisoformat),
 }
+_BLOCKS = _record({"by": _one_of("day", "week", "month", "year"), "ranges": _list(_list(_name, least=2), least=1)})
+_ALSO: Mapping[str, Check] = {"others": _list(_name, least=1), "blocks": _BLOCKS}
+_DATA = _record({"dataset": _name, "unit": _name, "version": _version}, optional=_ALSO)
 _COMMON: Mapping[str, Check] = {
     "receipt": _integer(1, 1),
     "query": _text,
     "relation": _one_of("add_remove", "replace"),
     "answer": _hash,
-    "data": _list(_record({"dataset": _name, "unit": _name, "version": _version}), least=1),
+    "data": _list(_DATA, least=1),
     "bounds": _optional(
-        _record({"groups": _integer(1), "rows": _integer(1)}, optional={"auto": _true, "total": _integer(1)})
+        _record(
+            {"groups": _integer(1), "rows": _integer(1)},
+            optional={"auto": _true, "total": _integer(1), "owners": _integer(2, 2)},
+        )
     ),
     "derivation": _list(_text),
     "event": _record({"mechanism": _one_of("together"), "parts": _list(_part)}),
@@ -378,3 +432,65 @@ _QUERY: Mapping[str, Check] = {
     "draws": _list(_draw, least=1),
 }
 _ANALYSIS: Mapping[str, Check] = {**_COMMON, "analysis": _name}
+#: Several queries that are charged together: each with the tables that it reads, and a share of the charge.
+_QUERIES: Mapping[str, Check] = {
+    **_COMMON,
+    "queries": _list(
+        _record(
+            {
+                "data": _list(_name, least=1),
+                "bounds": _COMMON["bounds"],
+                "cells": _QUERY["cells"],
+                "draws": _QUERY["draws"],
+                "event": _COMMON["event"],
+                "charge": _COMMON["charge"],
+            }
+        ),
+        least=2,
+    ),
+}
+_KEY = {"of": _text, "values": _list(_anything), "null": _flag, "whole": _flag}
+_CELLS_OF = _record({"keys": _list(_record(_KEY))}, optional={"kept": _list(_integer(0))})
+#: What the noisy sums of a query or of a cube mean.
+_MEASURED = _record(
+    {
+        "form": _integer(1, 2),
+        "of": _text,
+        "where": _list(_text),
+        "given": _list(_optional(_integer(1))),
+        "bounds": _COMMON["bounds"],
+        "measures": _list(_object, least=1),
+        "tables": _hash,
+        "public": _object,
+        "sums": _list(_list(_integer(-_LARGEST)), least=1),
+    },
+    optional={"noises": _list(_list(_object, least=1), least=1), "shared": _flag, "sets": _list(_CELLS_OF, least=1)}
+    | {"columns": _list(_record({**_KEY, "scales": _list(_integer(1))}), least=1), "order": _integer(1, 4)},
+)
+#: One measure as weighted sums over cells of overlapping releases.
+_SOLVED = _record(
+    {
+        "columns": _list(_record({"of": _text, "values": _list(_anything, least=1)})),
+        "rows": _list(_list(_cell_term, least=1), least=1),
+    }
+)
+#: An answer that follows from earlier releases.
+_DERIVED: Mapping[str, Check] = {
+    **_COMMON,
+    "derived": _record(
+        {
+            "form": _integer(1, 1),
+            "exact": _flag,
+            "of": _text,
+            "where": _list(_text),
+            "groups": _CELLS_OF,
+            "wanted": _list(_object, least=1),
+            "sources": _list(_record({"charge": _integer(1, _STORED), "hash": _hash, "measured": _hash}), least=1),
+            "views": _list(_record({"source": _integer(0), "set": _integer(0), "cells": _list(_integer(-1))})),
+            "measures": _list(_list(_term), least=1),
+            "solved": _list(_optional(_SOLVED), least=1),
+            "sums": _list(_list(_signed), least=1),
+        }
+    ),
+}
+_KINDS: Mapping[str, Mapping[str, Check]] = {"analysis": _ANALYSIS, "queries": _QUERIES, "derived": _DERIVED}

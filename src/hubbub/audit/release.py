@@ -10,14 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hubbub.accounting.chain import Entry, canonical
+from hubbub.accounting.cost import event_of_facts
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.analyses.base import Enumerable, PreparedAnalysis
 from hubbub.analyses.threshold import Comparison, OpenSession, ThresholdTerms
+from hubbub.audit.ledger_check import LedgerComparison, compare_with_ledger
 from hubbub.audit.receipt import check_receipt
 from hubbub.audit.replan import plan_again, question_of
 from hubbub.audit.replay import replay
 from hubbub.config import Config
-from hubbub.core.events import Composed, SparseVectorEvent, from_facts, to_facts
+from hubbub.core.blocks import BlockSet
+from hubbub.core.events import Composed, SparseVectorEvent, to_facts
 from hubbub.core.schema import Table
 from hubbub.curator import history as past
 from hubbub.curator.opening import store_of, tables_of
@@ -82,6 +85,8 @@ def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.R
             document = json.loads(past.find_release(snapshot, number, None))
             _check_charges(snapshot, document["receipt"], result)
             terms = _session_terms(snapshot, document["receipt"], result)
+            derived = "derived" in document["receipt"]
+            compared = compare_with_ledger(document, snapshot) if derived else LedgerComparison()
         salt = store.ledger
     finally:
         store.close()
@@ -89,15 +94,19 @@ def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.R
     result.lines += receipt.lines
     result.problems += receipt.problems
     result.loss = receipt.loss
-    if "session" not in document["receipt"] or terms is not None:
+    if derived:  # there is no plan to replay: nothing was drawn
+        result.lines += compared.lines
+        result.problems += compared.problems
+    elif "session" not in document["receipt"] or terms is not None:
         _replay_plan(config, document, result, salt, worlds, chance or random.SystemRandom(), terms)
     return result
 
 
 def _check_charges(snapshot: Snapshot, paper: Mapping[str, Any], result: ReleaseAudit) -> None:
     """Compare the charges that the receipt names with the ledger."""
-    facts = canonical(paper["event"])
+    blocks = {each["dataset"]: {"blocks": each["blocks"]} for each in paper["data"] if "blocks" in each}
     for charge in paper["ledger"]:
+        facts = canonical({**paper["event"], **blocks.get(charge["dataset"], {})})
         number = charge["sequence"]
         entry = _charge(snapshot, number)
         if entry is None or entry.hash.hex() != charge["hash"] or entry.dataset != charge["dataset"]:
@@ -117,7 +126,7 @@ def _session_terms(snapshot: Snapshot, paper: Mapping[str, Any], result: Release
     if own is None or opened is None or body is None or (opened.analyst, opened.dataset) != (own.analyst, own.dataset):
         result.problems.append(f"Charge {number}, which is said to have paid, is not in the ledger.")
         return None
-    event = from_facts(json.loads(opened.facts))
+    event = event_of_facts(opened.facts)
     hits = [part.hits for part, _ in getattr(event, "parts", ()) if isinstance(part, SparseVectorEvent)]
     if len(hits) != 1 or number >= own.sequence:
         result.problems.append(f"Charge {number}, which is said to have paid, is not that of a session.")
@@ -157,6 +166,14 @@ def _in_session(plan: PreparedAnalysis, terms: ThresholdTerms) -> PreparedAnalys
     return replace(plan, event=Composed(((terms.mechanism.event, 1),)), session=OpenSession(0, terms, 1, 0, 0))
 
 
+def _as_read(table: Table, paper: Mapping[str, Any]) -> Table:
+    """Give a table with the blocks that the receipt says were read."""
+    read = [each["blocks"] for each in paper["data"] if each["dataset"] == table.name and "blocks" in each]
+    if table.blocks is None or not read:
+        return table
+    return replace(table, blocks=table.blocks.reading(BlockSet.from_json(read[0])))
+
+
 def _replay_plan(
     config: Config,
     document: Mapping[str, Any],
@@ -169,7 +186,7 @@ def _replay_plan(
     """Plan the query again and run the plan on simulated neighboring data."""
     paper = document["receipt"]
     try:
-        known = tables_of(config)
+        known = {name: _as_read(table, paper) for name, table in tables_of(config).items()}
         plan = plan_again(_asked_in(terms, paper), known, salt=salt, hashing=config.hashing)
     except HubbubError as refusal:
         result.left_out.append(f"The query could not be planned again: {refusal.code} {refusal.message}")

@@ -13,12 +13,17 @@ from hubbub.analyses.registry import USER_FUNCTIONS, prepare
 from hubbub.core import call as calls
 from hubbub.core.schema import Table, Value
 from hubbub.core.unit import Hash
+from hubbub.curator.batch import is_batch, prepare_batch
+from hubbub.curator.queries import prepare_queries
 from hubbub.curator.query import prepare_query
 from hubbub.curator.question import Question
 from hubbub.errors import AuditError
-from hubbub.sql.bind import bind
+from hubbub.sql.bind import bind_releases
+from hubbub.sql.blocks import within_blocks
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.query import Queries
+from hubbub.sql.release_size import MAX_CELLS
 
 _OPTION = re.compile(r"\$\d+ = |groups = |rows = |weight of (.+?) = |raw")
 _DATES = {"date": datetime.date, "datetime": datetime.datetime}
@@ -59,11 +64,24 @@ def plan_again(question: Question, tables: Mapping[str, Table], *, salt: str, ha
                 "This release used a user-defined function, which the ledger does not contain.",
                 "Verify its charge from the receipt; only the owner of the code can check its sensitivity.",
             )
+        if is_batch(question.sql):
+            return prepare_batch(
+                call,
+                tables,
+                lambda _: rendering,
+                lambda _, selects: question.allowed_delta(Fraction(0), selects_groups=selects),
+                epsilon=question.requested_epsilon(),
+                most=MAX_CELLS,
+            )
         return prepare(
             call, Setting(tables, question.requested_epsilon(), delta, rendering, question.groups, question.rows)
         )
-    query = bind(question.sql, tables=tables, parameters=question.values(), dialect=question.dialect)
-    return prepare_query(query, question, rendering, epsilon=question.requested_epsilon(), delta=delta)
+    bound = bind_releases(question.sql, tables=tables, parameters=question.values(), dialect=question.dialect)
+    query = within_blocks(bound)
+    epsilon = question.requested_epsilon()
+    if isinstance(query, Queries):
+        return prepare_queries(query, question, lambda _: rendering, epsilon=epsilon, delta=delta, most=MAX_CELLS)
+    return prepare_query(query, question, rendering, epsilon=epsilon, delta=delta)
 
 
 def _split(text: str) -> tuple[str, tuple[Value, ...], dict[str, Fraction], dict[str, Any]]:

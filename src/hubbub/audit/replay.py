@@ -7,7 +7,8 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 
 from hubbub.analyses.base import EngineRun, PreparedAnalysis
 from hubbub.audit.grey_box import PairCost, Tape, charged_cost, covered_by, record_draws, repeat_draws
@@ -57,10 +58,9 @@ def replay(
         if result.problems or (until is not None and time.monotonic() > until):
             break
         with SimulatedData(used, units=_UNITS[-1 - number % len(_UNITS)], chance=chance) as data:
-            if planned.plan is None:
+            problems: Iterator[str] = chain.from_iterable(_query(plan, data, result, chance) for plan in planned.plans)
+            if not planned.plans:
                 problems = _analysis(planned, data, result, chance)
-            else:
-                problems = _query(planned.plan, data, result, chance)
             result.problems += list(islice(problems, 1))  # the rest would say the same
     return result
 
@@ -135,5 +135,6 @@ def _sample_units(data: SimulatedData, chance: random.Random) -> list[int]:
 
 
 def _neighbors(data: SimulatedData, unit: int) -> Iterator[tuple[Relation, Callable[[], None]]]:
-    yield Relation.ADD_REMOVE, lambda: data.show(removed=[unit])
-    yield Relation.REPLACE, lambda: data.show(replaced=[unit])
+    for entity in data.entities:
+        yield Relation.ADD_REMOVE, partial(data.show, removed=[unit], entity=entity)
+        yield Relation.REPLACE, partial(data.show, replaced=[unit], entity=entity)

@@ -58,7 +58,7 @@ def _compare_levels(plan: Plan, one: Tables, two: Tables, *, nothing: bool, unit
     """Compare how many units are at each level of contribution."""
     problems = []
     for each in plan.levels:
-        moved = int(np.abs(each.exact(one[each.name]) - each.exact(two[each.name])).sum())
+        moved = each.moved(one[each.name], two[each.name])
         if moved > (0 if nothing else units * each.mechanism.sensitivity):
             problems.append(f"{each.name}: changed by {moved}; stated sensitivity {each.mechanism.sensitivity}.")
     return problems
@@ -69,19 +69,25 @@ def excess(plan: Plan, one: Exact, two: Exact, *, units: int = 1) -> list[str]:
     problems = []
     for noised, a, b in zip(plan.measures, one[0], two[0], strict=True):
         moved = [abs(int(x) - int(y)) for x, y in zip(a[a != b], b[a != b], strict=True)]
-        stated = noised.sensitivity
-        if sum(moved) > units * stated.l1 or sum(m * m for m in moved) > units**2 * stated.l2_squared:
-            problems.append(f"{noised.measure}: changed by {moved}; stated sensitivity {stated}.")
-        if isinstance(noised.mechanism, Laplace) and noised.mechanism.sensitivity < stated.l1:
-            problems.append(f"{noised.measure}: its noise is for {noised.mechanism.sensitivity}, not for {stated}.")
+        bound = noised.sensitivity
+        if sum(moved) > units * bound.l1 or sum(m * m for m in moved) > units**2 * bound.l2_squared:
+            problems.append(f"{noised.measure}: changed by {moved}; stated sensitivity {bound}.")
+        if isinstance(noised.mechanism, Laplace) and noised.mechanism.sensitivity < bound.l1:
+            problems.append(f"{noised.measure}: its noise is for {noised.mechanism.sensitivity}, not for {bound}.")
     for each in plan.choices:
         a, b = one[1][each.histogram], two[1][each.histogram]
-        far = np.abs(each.score.scores(a) - each.score.scores(b)).max(axis=1)
-        # under replace a cell may change by more than one unit's share only if fewer cells change
-        allowed = units * each.mechanism.sensitivity
-        cost = far.sum() / allowed
-        if far.max(initial=0) > allowed or cost > each.times:
-            problems.append(f"{each.choice.names[0]}: scores changed by {far}; stated {allowed} in {each.times} cells.")
+        moves = each.score.scores(b) - each.score.scores(a)
+        # what a selection loses is its rate times the range of these moves, and a shift of all scores changes nothing:
+        # two cells whose scores move one way cost as much as one in which some rise and others fall
+        ranges = np.maximum(moves.max(axis=1), 0) - np.minimum(moves.min(axis=1), 0)
+        stated = units * each.mechanism.sensitivity
+        allowed = stated * (1 if each.mechanism.monotone else 2)
+        within = ranges.max(initial=0) <= allowed and ranges.sum() <= allowed * each.times
+        if not (within and (ranges.astype(float) ** 2).sum() <= float(allowed) ** 2 * each.times):
+            problems.append(
+                f"{each.choice.names[0]}: the ranges of changes of scores are {ranges}; stated {stated} in"
+                f" {each.times} cells."
+            )
     return problems
 
 

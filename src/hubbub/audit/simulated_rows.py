@@ -7,8 +7,10 @@ Tested in tests/audit/test_replay.py.
 """
 
 import datetime
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.schema import Column, Kind, Table
+from hubbub.core.schema import Column, Kind, OwnerPath, PrivacyUnit, Reference, Table
 from hubbub.core.secret import Secret
 from hubbub.engines.base import identifier
 from hubbub.sql.dialects.duckdb import DUCKDB
@@ -52,22 +54,38 @@ class SimulatedData:
 
     def __init__(self, tables: Iterable[Table], *, units: int, chance: random.Random) -> None:
         self.units = units
-        self._tables = tuple(tables)
+        self._tables = _with_owners(tables)
         self._connection = duckdb.connect(":memory:", config={"threads": 1})
         for table in self._tables:
             self._fill(table, chance)
         self.show()
 
-    def show(self, *, removed: Iterable[int] = (), replaced: Iterable[int] = ()) -> None:
-        """Define the tables without the removed units, and with the other rows of the replaced ones."""
+    @property
+    def entities(self) -> tuple[str | None, ...]:
+        """Who can be taken out: the owners of all tables at once, or each entity alone where rows have two owners."""
+        if not any(table.others for table in self._tables):
+            return (None,)
+        return tuple(dict.fromkeys(unit.entity for table in self._tables for unit in table.owners))
+
+    def show(self, *, removed: Iterable[int] = (), replaced: Iterable[int] = (), entity: str | None = None) -> None:
+        """Define the tables without the removed units, and with the other rows of the replaced ones.
+
+        Where an entity is named, only its units are removed or replaced; a second owner is only removed.
+        """
         without, other = _list(removed), _list(replaced)
         owner, version = identifier(_OWNER), identifier(_VERSION)
         for table in self._tables:
             condition = "TRUE"
             if table.unit is not None:
+                mine = entity in (None, table.unit.entity)
+                gone, changed = (without, other) if mine else (_list(()), _list(()))
                 condition = (
-                    f"{owner} NOT IN ({without}) AND {version} = CASE WHEN {owner} IN ({other}) THEN 1 ELSE 0 END"
+                    f"{owner} NOT IN ({gone}) AND {version} = CASE WHEN {owner} IN ({changed}) THEN 1 ELSE 0 END"
                 )
+                for unit in table.others:
+                    if unit.entity == entity:
+                        column = f"TRY_CAST({identifier(str(unit.column))} AS BIGINT)"
+                        condition += f" AND coalesce({column} NOT IN ({without}), TRUE)"
             rows = f"SELECT * EXCLUDE ({owner}, {version}) FROM {identifier('$' + table.name)} WHERE {condition}"  # noqa: S608
             self._connection.execute(f"CREATE OR REPLACE VIEW {identifier(table.name)} AS {rows}")
 
@@ -115,22 +133,79 @@ class SimulatedData:
         self._connection.unregister("$batch")
 
 
+def _with_owners(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """Add the tables through which rows have their owners, as far as their keys go, where they are not given."""
+    known = {table.name: table for table in tables}
+    for table in tuple(known.values()):
+        path = None if table.unit is None else table.unit.path
+        for place, step in enumerate(() if path is None else path.steps):
+            if path is not None and step.table not in known:
+                known[step.table] = _stand_in(path, place)
+    return tuple(known.values())
+
+
+def _stand_in(path: OwnerPath, place: int) -> Table:
+    step, rest = path.steps[place], path.steps[place + 1 :]
+    kinds = dict(zip(step.key, step.kinds, strict=True))
+    if not rest:
+        columns = kinds | {path.column: path.kind}
+        unit = PrivacyUnit(path.column, rows=3)
+    else:
+        columns = kinds | dict(zip(rest[0].columns, rest[0].kinds, strict=True))
+        unit = PrivacyUnit(_reference_to_owner(rest[0], path), rows=3, path=replace(path, steps=rest))
+    return Table(step.table, tuple(Column(name, kind) for name, kind in columns.items()), unit, unique=step.key)
+
+
+def _reference_to_owner(step: Reference, path: OwnerPath) -> str:
+    """Return the column of a reference that holds the privacy ID, or a name that no column has."""
+    held = step.table == path.tables[-1] and path.column in step.key
+    return step.columns[step.key.index(path.column)] if held else f"{path.tables[-1]}.{path.column}"
+
+
+def _keys(table: Table, owner: int, version: int, number: int, chance: random.Random) -> dict[str, int]:
+    """Return the values of a row's key and of its reference, which may dangle; or its person and period."""
+    path = None if table.unit is None else table.unit.path
+    step = None if path is None else path.steps[0]
+    period = None if table.unit is None else table.unit.period
+    if period is not None:  # two owners are two periods of one person
+        day = 20_000 + 40 * (owner % 2)
+        return {period.column: owner // 2, period.time: day if period.time_kind is Kind.DATE else day * 86_400_000_000}
+    code = (2 * owner + version) * _MAX_ROWS
+    target = code + chance.choice((0, 0, 1, 2))
+    references = () if step is None else step.columns
+    return dict.fromkeys(table.unique or (), code + number) | dict.fromkeys(references, target)
+
+
 def _private(table: Table, units: int, chance: random.Random) -> Iterable[Sequence[object]]:
     unit = table.unit
     if unit is None:
         raise AssertionError("A private table has a privacy unit.")
-    most = 1 if unit.column is None else min(_MAX_ROWS, 2 * unit.groups * unit.rows)
+    single = unit.column is None or table.unique == (unit.column,)
+    most = 1 if single else min(_MAX_ROWS, 2 * unit.groups * unit.rows)
+    others = {each.column for each in table.others}
     for owner in range(units):
         for version in (0, 1):
             extreme = owner < EXTREME
             rows = most if extreme or most == 1 else chance.choice((0, 1, 1, 2, chance.randint(1, most)))
+            rows = max(rows, 1) if owner == EXTREME else rows
             for number in range(rows):
-                values = (
+                values = [
                     _at_bound(column, chance, owner, version, number) if extreme else _value(column, chance)
                     for column in table.columns
-                )
+                ]
+                if owner == EXTREME and number == 0:
+                    # chance alone leaves NaN out of most small datasets
+                    values = [
+                        math.nan if column.kind is Kind.REAL else value
+                        for column, value in zip(table.columns, values, strict=True)
+                    ]
+                keys = _keys(table, owner, version, number, chance)
                 row = [
-                    owner if column.name == unit.column else value
+                    owner
+                    if column.name == unit.column
+                    else chance.randrange(units)
+                    if column.name in others
+                    else keys.get(column.name, value)
                     for column, value in zip(table.columns, values, strict=True)
                 ]
                 yield [*row, owner, version]

@@ -6,9 +6,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from rich.console import Console
-
-from hubbub.answers import terminal
 from hubbub.errors import HubbubError
 
 _DESCRIPTION = """\
@@ -23,6 +20,7 @@ data owner:  hubbub init visits.parquet      write a hubbub.yaml; fill in its bl
 analyst:     hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
              hubbub query "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
              hubbub query "SELECT AVG(age) FROM visits" --within 2
+             hubbub batch questions.sql --epsilon 1      many queries, split at ;, planned together
              hubbub publish "CALL tabulate(table => 'visits', columns => ['region', 'age'])" --epsilon 1 --to out
              hubbub budget                   show the budget spent and remaining
 auditor:     hubbub audit ledger             list all charges: analyst, query, time, privacy cost
@@ -41,13 +39,19 @@ COMMANDS = {
     "init": "write a hubbub.yaml for your data, with blanks to fill in",
     "check": "validate hubbub.yaml and summarize its privacy guarantees",
     "profile": "estimate what bounds leave out, and recommend bounds",
+    "tables": "list the datasets, or describe one (free)",
+    "shell": "ask in SQL, interactively, with completion and free estimates",
     "plan": "show a query's privacy cost and expected accuracy (free)",
     "query": "run a query and charge its privacy cost to your budget",
+    "batch": "run many queries together, at one privacy cost",
     "call": "run an analysis by name: k-means, regression, tables, synthetic data …",
     "watch": "wait until a count or sum reaches a threshold, at one privacy cost",
     "publish": "run a query and write its result to files, with a data sheet",
+    "suggest": "propose a cube from the questions of the past (free)",
     "budget": "show the budget spent and remaining",
+    "schedule": "run a query once for each new month, week or day of a growing dataset",
     "serve": "serve analysts over HTTP, with web pages",
+    "mcp": "let an AI assistant ask, at a cost that you decide",
     "analyst": "manage analysts and their access tokens",
     "stream": "release private counts over a stream as events arrive",
     "survey": "run a survey with randomized response",
@@ -55,6 +59,8 @@ COMMANDS = {
     "attack": "run known privacy attacks against a table and against hubbub",
     "explain": "explain what ε means, in words, games and figures",
     "audit": "list the ledger; audit a release, or hubbub itself",
+    "report": "write documents about this deployment for registries, auditors and readers",
+    "completion": "print a script that completes commands in bash, zsh or fish",
     "verify": "verify a ledger or a receipt",
     "admin": "operate hubbub: changed data, failed queries, a lost ledger",
 }
@@ -74,9 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:  # arguments of the analysis may follow options
         args.arguments = [*args.arguments, *rest]
+    from rich.console import Console  # after the help was shown, which needs no console
+
     try:
         return int(import_module(f"hubbub.cli.{args.command}").run(args, Console(highlight=False)))
     except HubbubError as error:
+        from hubbub.answers import terminal
+
         terminal.print_error(Console(stderr=True, highlight=False), error)
         return 1
     except KeyboardInterrupt:
@@ -87,10 +97,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+class VersionAction(argparse.Action):
+    """Print the version, which is looked up only then."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the version and exit."""
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("hubbub")
+        except PackageNotFoundError:  # the light client
+            found = version("hubbub-client")
+        sys.stdout.write(f"hubbub {found}\n")
+        parser.exit(0)
+
+
 def build_parser(commands: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """Build the parser, with the arguments of the given commands only: `hubbub --help` imports no command."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="hubbub", description=_DESCRIPTION, epilog=_GUIDE, formatter_class=layout)
+    parser.add_argument("--version", action=VersionAction)
     parts = parser.add_subparsers(dest="command", required=True, metavar="command", title="commands")
     for name, summary in COMMANDS.items():
         part = parts.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")

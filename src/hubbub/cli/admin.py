@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub.accounting import sqlite_schema
+from hubbub.accounting.blocks import close_block
 from hubbub.accounting.failures import Failures, review
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.forfeit import forfeit, reanchor
@@ -22,7 +23,7 @@ from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.core.schema import unknown_dataset
-from hubbub.curator.opening import anchor_of, folder_of, is_postgres, store_of
+from hubbub.curator.opening import anchor_of, folder_of, is_postgres, key_problems, store_of
 from hubbub.curator.versions import Versions
 from hubbub.errors import ParameterError
 
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 examples:
   hubbub admin refresh visits
   hubbub admin failures --clear ana visits
+  hubbub admin close-block visits 2025-01 --by olga --reason "retention ended"
   hubbub admin forfeit --by olga --reason "disk failure" --epsilon 1"""
     actions = parser.add_subparsers(dest="action", required=True, metavar="action")
     lost = actions.add_parser("forfeit", help="recover from a lost ledger by writing off the budget it may have spent")
@@ -56,7 +58,14 @@ examples:
     )
     failed.add_argument("--by", metavar="NAME", help="reviewer, with --clear; recorded in the ledger (default: you)")
     failed.set_defaults(act=_failures)
-    for action in (lost, moved, refresh, failed):
+    closed = actions.add_parser("close-block", help="close a block of a dataset for good: nothing reads it again")
+    closed.add_argument("dataset", metavar="DATASET", help="name of a dataset")
+    closed.add_argument("block", metavar="BLOCK", help="name of a block, such as 2025-01")
+    closed.add_argument("--by", required=True, help="who decided this; recorded in the ledger")
+    closed.add_argument("--reason", required=True, help="why; recorded in the ledger")
+    closed.add_argument("--yes", action="store_true", help="confirm")
+    closed.set_defaults(act=_close_block)
+    for action in (lost, moved, refresh, failed, closed):
         options.add_config(action)
 
 
@@ -129,6 +138,20 @@ def _refresh(args: argparse.Namespace, config: Config, console: Console) -> None
     for name in args.dataset:
         versions.refresh(name)
         console.print(f"{escape(name)} has a new version: cached answers are not reused.")
+    for problem in key_problems(config, args.dataset):
+        raise problem
+
+
+def _close_block(args: argparse.Namespace, config: Config, console: Console) -> None:
+    if not args.yes:
+        raise ParameterError(
+            "HB135",
+            f"This closes {args.block} of {args.dataset} for good, in the name of {args.by!r}. Nothing was done.",
+            "Pass --yes to confirm. Released answers stay; no later query reads these rows.",
+        )
+    with Ledger.open(store_of(config), policy=config.policy, anchor=anchor_of(config)) as ledger:
+        number = close_block(ledger, args.dataset, args.block, by=args.by, reason=args.reason)
+    console.print(escape(f"{args.block} of {args.dataset} is closed for good. Recorded as entry {number}."))
 
 
 def _failures(args: argparse.Namespace, config: Config, console: Console) -> None:

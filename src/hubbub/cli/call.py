@@ -2,7 +2,9 @@
 
 import argparse
 import inspect
+import json
 import re
+from fractions import Fraction
 
 from rich.console import Console
 
@@ -11,6 +13,9 @@ from hubbub.answers import terminal
 from hubbub.cli import options, plan, query
 from hubbub.core.call import AnalysisCall, parse_call
 from hubbub.errors import ParameterError, QueryError
+
+#: The first characters of a value that is not a plain word.
+_LITERALS = ("[", "{", "'", '"')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,20 +48,23 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return 0
     args.sql = AnalysisCall(args.name, dict(map(_argument, args.arguments))).text()
     args.within, args.raw, args.show_sql = None, False, False
-    args.weight, args.parameter, args.intervals = [], [], "each"
+    args.weight, args.parameter, args.intervals, args.dialect = [], [], "each", "duckdb"
+    args.at_most = None
     return plan.run(args, console) if args.plan else query.run(args, console)
 
 
 def _argument(text: str) -> tuple[str, object]:
-    """Read k=8, columns=a,b or columns=['a','b']. A value that is not a literal is a text.
+    """Read k=8, columns=a,b, columns=['a','b'] or JSON. A value that is not a literal is a text.
 
     >>> _argument("k=8"), _argument("columns=x,y"), _argument("table=letter"), _argument("at=2020-01-31")
     (('k', 8), ('columns', ['x', 'y']), ('table', 'letter'), ('at', '2020-01-31'))
+    >>> _argument('predicates=["x > 1", "y IN (1, 2)"]'), _argument('column={"column": "x", "edges": [0, 0.1]}')
+    (('predicates', ['x > 1', 'y IN (1, 2)']), ('column', {'column': 'x', 'edges': [0, Fraction(1, 10)]}))
     """
     name, sign, value = text.partition("=")
     if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ParameterError("HB148", f"{text!r} is not an argument.", "Write name=value: k=8, columns=age,cost.")
-    if "," in value and not value.startswith(("[", "{", "'")):
+    if "," in value and not value.startswith(_LITERALS):
         return name, [_value(item) for item in value.split(",")]
     return name, _value(value)
 
@@ -64,10 +72,19 @@ def _argument(text: str) -> tuple[str, object]:
 def _value(text: str) -> object:
     try:
         return parse_call(f"CALL x(x => {text})").arguments["x"]
-    except QueryError:
-        if text.startswith(("[", "{", "'")):
-            raise
-        return text
+    except QueryError as error:
+        if not text.startswith(_LITERALS):
+            return text
+        try:
+            return json.loads(text, parse_float=Fraction, parse_constant=_reject_constant)
+        except ValueError:
+            example = """'columns=["age", "cost"]'"""
+            message = error.message.removesuffix(" Nothing was run or charged.")
+            raise QueryError(error.code, message, f"Quote the whole argument for the shell: {example}.") from None
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(name)
 
 
 def _list(console: Console) -> None:

@@ -5,6 +5,7 @@ Tested in tests/cli/test_cli.py.
 
 import argparse
 import json
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -13,11 +14,21 @@ from rich.markup import escape
 from hubbub.answers import terminal
 from hubbub.cli import options
 from hubbub.config import Config, examine
+from hubbub.config.blocks import promises
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.summary import caps, column_uses, guarantee, hidden_fact, joinable_tables, protected_unit, warnings
+from hubbub.config.summary import (
+    caps,
+    column_uses,
+    guarantee,
+    hidden_fact,
+    joinable_tables,
+    protected_unit,
+    shares_in_words,
+    warnings,
+)
 from hubbub.core.numbers import brief
 from hubbub.curator import opening
-from hubbub.errors import HubbubError, LedgerError
+from hubbub.errors import ConfigError, HubbubError, LedgerError
 from hubbub.server import settings
 
 
@@ -42,6 +53,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             problems = [*opening.policy_problems(config)]
         except LedgerError as error:
             console.print(f"[yellow]Not compared with the ledger[/]  {escape(error.message)}")
+        problems += _key_problems(config)
     for problem in problems:
         terminal.print_error(console, problem)
     if config is None or problems:
@@ -51,12 +63,46 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return 1
     for name in config.datasets:
         _show_dataset(config, name, console)
-    for text in joinable_tables(config):
-        console.print(f"[bold]Joins[/]  {escape(text)}")
-    for text in [*warnings(config), *opening.storage_warnings(config)]:
+    _show_engine(config, console)
+    _show_relations(config, console)
+    for text in [*warnings(config), *_unreadable(config), *opening.storage_warnings(config)]:
         console.print(f"[yellow]Warning[/]  {escape(text)}")
     console.print(f'[bold green]{escape(args.config)} is valid.[/] Run a query: hubbub query "SELECT …" --epsilon 0.1')
     return 0
+
+
+def _show_relations(config: Config, console: Console) -> None:
+    """Print which tables can be joined, and how shared budgets are divided."""
+    for text in joinable_tables(config):
+        console.print(f"[bold]Joins[/]  {escape(text)}")
+    for name in config.policy.datasets:
+        for text in shares_in_words(config.policy, name):
+            console.print(f"[bold]Shares[/]  {escape(text)}")
+
+
+def _show_engine(config: Config, console: Console) -> None:
+    """Show what queries on files and copies may use of this machine."""
+    entries = [dataset.place.engine for dataset in config.datasets.values()]
+    if all(entry.is_server and not (entry.copy and config.limits.copy) for entry in entries):
+        return
+    limits, spill = config.limits, Path(tempfile.gettempdir())
+    resources = f"up to {limits.local_memory:,} MB of memory and {limits.local_disk(spill):,} MB of disk"
+    console.print(f"[bold]Engine[/]  {resources}, {limits.threads} threads, {limits.seconds} s for a query")
+
+
+def _unreadable(config: Config) -> list[str]:
+    try:
+        return opening.unreadable_values(config)
+    except (HubbubError, OSError):
+        return ["Whether values can be read as declared could not be checked: the data cannot be read."]
+
+
+def _key_problems(config: Config) -> list[HubbubError]:
+    try:
+        return [*opening.key_problems(config, config.datasets)]
+    except (HubbubError, OSError):
+        message = "The declared keys could not be checked: the data cannot be read."
+        return [ConfigError("HB411", message, "Check that every `source` is reachable, then run hubbub check again.")]
 
 
 def _rows(config: Config, name: str) -> str:
@@ -74,9 +120,11 @@ def _show_dataset(config: Config, name: str, console: Console) -> None:
         console.print("  public: not protected; queries on it are free\n")
         return
     facts = [("Privacy unit", escape(protected_unit(dataset))), ("Guarantee", escape(hidden_fact(dataset)))]
+    heads = ("Blocks", "", "Promise")
+    facts += [(head, escape(text)) for head, text in zip(heads, promises(dataset.table), strict=False)]
     if dataset.table.public_rows:
         facts.append(("Rows", _rows(config, name)))
-    if dataset.table.unit is not None and dataset.table.unit.column is not None:
+    if dataset.table.unit is not None and dataset.table.unit.column is not None and not dataset.table.others:
         facts.append(("Bounds", f"to see what they leave out: hubbub profile {escape(name)} --epsilon 0.2"))
     console.print(terminal.facts(facts))
     console.print()

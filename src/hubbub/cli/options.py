@@ -6,6 +6,8 @@ Tested in tests/cli/test_cli.py.
 import argparse
 import os
 
+from hubbub.cli.output import add_output
+
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add --config."""
@@ -18,7 +20,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_session(parser: argparse.ArgumentParser) -> None:
+def add_session(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
     """Add the options that choose a local hubbub.yaml or a server, and --json."""
     add_config(parser)
     parser.add_argument(
@@ -30,7 +32,8 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         help="send the query to a server (default: HUBBUB_URL); set HUBBUB_TOKEN to your token,"
         " or HUBBUB_TOKEN_FILE to a file that contains it",
     )
-    add_json(parser)
+    if json:
+        add_json(parser)
 
 
 def add_query(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +59,12 @@ def add_query(parser: argparse.ArgumentParser) -> None:
         default="each",
         help="whether each interval holds with 95%%, or all intervals of the result at once (free: the same noise)",
     )
+    parser.add_argument(
+        "--dialect",
+        choices=("duckdb", "postgres", "spark", "bigquery", "snowflake", "tsql"),
+        default="duckdb",
+        help="SQL dialect in which the query is written (default: %(default)s), whatever the engine",
+    )
     parser.add_argument("--raw", action="store_true", help="return unadjusted estimates, including negative counts")
     parser.add_argument(
         "-p", "--parameter", action="append", default=[], metavar="VALUE", help="value for $1, $2, …; repeatable"
@@ -77,10 +86,16 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
 
 def add_result(parser: argparse.ArgumentParser) -> None:
     """Add the options for the result of a query."""
+    add_output(parser)
     parser.add_argument("--csv", action="store_true", help="print CSV, with name_low and name_high for each interval")
+    parser.add_argument("--export", metavar="FILE", help="write all rows to a file: .csv, .parquet or .arrow")
     parser.add_argument("--receipt", metavar="FILE", help="write the result and its receipt here, for hubbub verify")
     add_key(parser)
     parser.add_argument("--fresh", action="store_true", help="run again with fresh noise and pay again")
+    parser.add_argument(
+        "--combine", action="store_true", help="pay less where earlier releases and a new one are as exact together"
+    )
+    parser.add_argument("--free", action="store_true", help="answer only if nothing has to be charged")
 
 
 def add_key(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,11 @@ import re
 
 from rich.console import Console
 
+from hubbub.answers import render
 from hubbub.answers.publish import FORMATS
 from hubbub.cli import options
 from hubbub.cli.session import elapsed_time, query_options, read_sql, read_text, session_of
+from hubbub.core.call import AnalysisCall
 from hubbub.errors import ParameterError
 
 
@@ -17,9 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 examples:
   hubbub publish "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 1 --to out
+  hubbub publish cube visits --columns region,age,sex --measures 'count,sum(cost)' --order 2 --epsilon 1
+                                    buy all marginals of up to two columns; --to also writes files
   hubbub publish 12 --to out        publish an earlier release, by its number in hubbub audit ledger"""
     options.add_query(parser)
-    parser.add_argument("--to", required=True, metavar="FOLDER", help="folder to write to")
+    parser.add_argument("dataset", nargs="?", metavar="DATASET", help="of a cube: publish cube DATASET")
+    parser.add_argument("--columns", metavar="A,B", help="columns of a cube")
+    parser.add_argument("--measures", default="count", metavar="M,N", help="of a cube: count, sum(x) (default: count)")
+    parser.add_argument("--order", type=int, default=2, metavar="N", help="most columns of one marginal (default: 2)")
+    parser.add_argument("--to", metavar="FOLDER", help="folder to write to; optional for a cube")
     parser.add_argument("--name", help="base name of the files (default: the name of the analysis)")
     parser.add_argument("--title", help="title of the data sheet")
     parser.add_argument("--notes", metavar="TEXT", help="introduction of the data sheet; @file reads it from a file")
@@ -33,6 +41,10 @@ examples:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run the command: publish a new result, or an earlier release by its number."""
     text = read_sql(args)
+    if text == "cube" or args.dataset or args.columns:
+        text = _cube(args)
+    if args.to is None and not text.startswith("CALL cube("):
+        raise ParameterError("HB172", "No folder was given.", "Pass --to FOLDER.")
     number = re.fullmatch(r"\s*\d{1,18}\s*", text, re.ASCII)
     if (args.epsilon is None and args.within is None) != bool(number):
         raise ParameterError(
@@ -41,6 +53,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "Pass --epsilon with a query, or the number of a release alone (hubbub audit ledger lists them).",
         )
     with session_of(args) as session:
+        if args.to is None:
+            with elapsed_time():
+                release = session.query(text, key=args.key, **query_options(args))
+            console.print(render.rows(release))
+            console.print(f"Cost: {release.cost()}", markup=False)
+            return 0
         subject = session.release(int(text)) if number else text
         with elapsed_time():
             paths = session.publish(
@@ -60,3 +78,20 @@ def run(args: argparse.Namespace, console: Console) -> int:
         for path in paths:
             console.print(str(path), markup=False, soft_wrap=True)
     return 0
+
+
+def _cube(args: argparse.Namespace) -> str:
+    """Write the call of a cube."""
+    if args.sql != "cube" or not args.dataset or not args.columns:
+        raise ParameterError(
+            "HB172",
+            "A cube needs a dataset and columns.",
+            "Write hubbub publish cube visits --columns region,age -e 1.",
+        )
+    arguments = {
+        "table": args.dataset,
+        "columns": [each.strip() for each in args.columns.split(",")],
+        "measures": [each.strip() for each in args.measures.split(",")],
+        "order": args.order,
+    }
+    return AnalysisCall("cube", arguments).text()

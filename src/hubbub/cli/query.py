@@ -5,14 +5,22 @@ Tested in tests/cli/test_cli.py.
 
 import argparse
 import json
-import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from hubbub.answers import render
-from hubbub.cli import options, plan
+from hubbub.answers.options import request_key
+from hubbub.answers.release import Release
+from hubbub.answers.stepwise import StepOptions
+from hubbub.cli import options, output, plan
 from hubbub.cli.session import elapsed_time, query_options, read_sql, session_of
+from hubbub.core.numbers import brief
+from hubbub.errors import ParameterError
+
+if TYPE_CHECKING:
+    from hubbub.client.session import RemoteSession
+    from hubbub.curator.session import Session
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +31,12 @@ examples:
   hubbub query "SELECT AVG(age) FROM visits" --within 2 --receipt receipt.json"""
     options.add_query(parser)
     options.add_result(parser)
+    parser.add_argument(
+        "--at-most",
+        metavar="ε",
+        help="with --within: buy cheap answers first, and at most for this ε together; --within 5%% is then 5%% of"
+        " each number itself",
+    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -33,10 +47,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         args.sql, args.show_sql = words[1] if len(words) > 1 else "", False
         return plan.run(args, console)
     with session_of(args) as session:
-        key = secrets.token_hex(16) if args.fresh else args.key
+        key = request_key(args.key, fresh=args.fresh)
         try:
             with elapsed_time():
-                release = session.query(sql, key=key, **query_options(args))
+                release = _stepwise(session, sql, key, args, console) or session.query(
+                    sql, key=key, free=args.free, **query_options(args)
+                )
         except KeyboardInterrupt:
             Console(stderr=True, highlight=False).print(
                 "Stopped. If the query was already charged, run the same query again: it reuses the charge."
@@ -44,10 +60,27 @@ def run(args: argparse.Namespace, console: Console) -> int:
             return 130
     if args.receipt:
         Path(args.receipt).write_text(json.dumps(release.document(), indent=1, ensure_ascii=False) + "\n")
-    if args.json:
-        print(json.dumps(release.to_dict(), ensure_ascii=False))  # noqa: T201
-    elif args.csv:
-        print(release.to_csv(), end="")  # noqa: T201
-    else:
-        render.release(release, console)
+    if args.export:
+        release.export(args.export)
+    output.release(release, args, console)
     return 0
+
+
+def _stepwise(
+    session: "Session | RemoteSession", sql: str, key: str | None, args: argparse.Namespace, console: Console
+) -> Release | None:
+    """Buy answers until one is exact enough, if a limit was given."""
+    if args.at_most is None:
+        return None
+    if args.within is None or args.epsilon is not None:
+        raise ParameterError("HB132", "--at-most needs --within.", "Pass --within 5% --at-most 1, without --epsilon.")
+    asked = query_options(args)
+    given: StepOptions = {"delta": asked["delta"], "groups": asked["groups"], "rows": asked["rows"]}
+    given |= {"parameters": asked["parameters"], "raw": asked["raw"], "dialect": asked["dialect"]}
+    reached = session.query_within(sql, within=args.within, at_most=args.at_most, key=key, **given)
+    if output.format_of(args) == "table":
+        verdict = "as exact as asked" if reached.met else "less exact than asked"
+        console.print(
+            f"{verdict}; {len(reached.bought)} answers cost ε = {brief(reached.spent)} together", markup=False
+        )
+    return reached.release

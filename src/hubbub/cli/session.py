@@ -8,26 +8,33 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hubbub.answers.options import Options
-from hubbub.client.session import RemoteSession, connect
 from hubbub.core.schema import Value
-from hubbub.curator.session import Session, open_session
 from hubbub.errors import ParameterError
 
+if TYPE_CHECKING:
+    from hubbub.client.session import RemoteSession
+    from hubbub.curator.session import Session
 
-def session_of(args: Namespace) -> Session | RemoteSession:
-    """Connect to the server that is named, or else open the local hubbub.yaml."""
+
+def session_of(args: Namespace) -> "Session | RemoteSession":
+    """Connect to the server that is named, or else open the local hubbub.yaml; import only what that needs."""
     url = args.server or os.environ.get("HUBBUB_URL")
     if not url:
+        from hubbub.curator.session import open_session
+
         return open_session(args.config, analyst=args.analyst)
     if args.analyst is not None:
         raise ParameterError(
             "HB149", "--analyst cannot be used with a server: the token identifies the analyst.", "Remove --analyst."
         )
+    from hubbub.client.session import connect
+
     return connect(url, _token())
 
 
@@ -84,7 +91,9 @@ def query_options(args: Namespace) -> Options:
         "parameters": tuple(map(_value, args.parameter)),
         "raw": args.raw,
         "intervals": args.intervals,
+        "dialect": args.dialect,
         "weights": dict(map(_weight, args.weight)),
+        "combine": getattr(args, "combine", False),
     }
 
 

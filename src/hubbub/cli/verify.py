@@ -12,7 +12,7 @@ from hubbub.accounting.store import Store
 from hubbub.accounting.verify import verify
 from hubbub.answers import terminal
 from hubbub.audit import receipt, receipt_format
-from hubbub.audit.ledger_check import Comparison, compare_with_ledger
+from hubbub.audit.ledger_check import LedgerComparison, compare_with_ledger
 from hubbub.cli import options
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, is_postgres, store_of
@@ -84,7 +84,7 @@ def _verify_receipt(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _compare(args: argparse.Namespace, document: object) -> Comparison | None:
+def _compare(args: argparse.Namespace, document: object) -> LedgerComparison | None:
     """Compare with the ledger, if there is one and --alone was not given."""
     if args.alone:
         return None
@@ -104,7 +104,7 @@ def _compare(args: argparse.Namespace, document: object) -> Comparison | None:
             with store.snapshot() as snapshot:
                 verification = verify(snapshot, None)
         if not (verification.sound or (anchor is None and verification.intact)):
-            return Comparison(
+            return LedgerComparison(
                 problems=["The ledger does not verify, so nothing can be compared. Run: hubbub verify ledger"]
             )
         with store.snapshot() as snapshot:

@@ -12,11 +12,13 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
+from hubbub.answers.batch import AsyncBatching
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
+from hubbub.answers.frames import QueryFrame
 from hubbub.answers.methods import Analyses, Estimates
-from hubbub.answers.options import Options
+from hubbub.answers.options import Options, request_key
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import AsyncPublisher
 from hubbub.answers.release import Release
@@ -31,7 +33,7 @@ from hubbub.core.schema import Table
 T = TypeVar("T")
 
 
-class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
+class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching):
     """An analyst's asynchronous session with a server: use `async with`, or `await` it and close it.
 
     Canceling a task that waits for an answer cancels its query; if the charge was already made, it stands.
@@ -63,9 +65,15 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
         """Estimate the privacy cost and accuracy of a query. Free: nothing is run or charged."""
         return await self._run(self._calls.estimate(sql, options))
 
-    async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+    async def query(
+        self, sql: str, *, key: str | None = None, fresh: bool = False, free: bool = False, **options: Unpack[Options]
+    ) -> Release:
         """Run a query and charge its privacy cost: see `RemoteSession.query`."""
-        return await self._run(self._calls.query(sql, key, options))
+        return await self._run(self._calls.query(sql, request_key(key, fresh=fresh), options, free=free))
+
+    def table(self, name: str) -> QueryFrame[Awaitable[Estimate], Awaitable[Release]]:
+        """Begin a query in the manner of data frames: `h.table("visits").group_by("region").agg(n=count())`."""
+        return QueryFrame.of(self, name)
 
     @property
     def estimates(self) -> Estimates[Awaitable[Estimate]]:

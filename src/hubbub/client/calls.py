@@ -62,9 +62,9 @@ class Calls:
         """Estimate the privacy cost and accuracy of a query."""
         return read(send(Request("POST", "estimate", _body(sql, given)), retries=self.retries), Estimate.from_json)
 
-    def query(self, sql: str, key: str | None, given: Options) -> Steps[Release]:
-        """Run a query."""
-        body = _body(sql, given) | ({} if key is None else {"key": key})
+    def query(self, sql: str, key: str | None, given: Options, *, free: bool = False) -> Steps[Release]:
+        """Run a query; with `free`, only if nothing has to be charged for it."""
+        body = _body(sql, given) | ({} if key is None else {"key": key}) | ({"free": True} if free else {})
         joint = given.get("intervals") == "joint"  # also of an answer that was recorded before
         return read(
             run_query(body, retries=self.retries),

@@ -8,6 +8,7 @@ import httpx
 
 from hubbub.errors import (
     AccessError,
+    AssistantError,
     AttackError,
     AuditError,
     BudgetError,
@@ -37,15 +38,31 @@ _CLASSES: Mapping[str, type[HubbubError]] = {
 
 #: Codes of query options that are rejected during planning; they lie in the range of query errors.
 _OPTIONS = frozenset(
-    {"HB553", "HB556", "HB558", "HB566", "HB567", "HB584", "HB677", "HB691", "HB692", "HB693", "HB694"}
+    {"HB553", "HB556", "HB558", "HB566", "HB567", "HB584", "HB677", "HB691", "HB692", "HB693", "HB694", "HB768"}
+    | {"HB835", "HB836", "HB837", "HB838"}
+    # of batches, blocks, schedules, shares, and of statements for the PostgreSQL port
+    | {"HB205", "HB206", "HB207", "HB208", "HB793", "HB797", "HB799"}
+    | {f"HB{code}" for code in (808, 809, 810, 812, 813, 814, *range(816, 823))}
 )
+#: Codes of declarations and keys, which lie in the range of queries on schemas.
+_SINGLE: Mapping[str, type[HubbubError]] = {
+    "HB735": LedgerError,
+    "HB760": ConfigError,
+    "HB769": ConfigError,
+    "HB798": LedgerError,
+    "HB806": AccessError,
+    "HB807": AccessError,
+    "HB811": LedgerError,
+    "HB815": LedgerError,
+}
 #: Codes of crowd studies, which lie in the range of analyses.
 _CROWD = frozenset({"HB684", "HB685", "HB686"})
 #: Older codes of streams, which lie in the range of query errors.
 _STREAMS = frozenset({"HB531", "HB532", "HB533", "HB534"})
 
 
-#: Classes by the first two digits: crowds, audits, attacks, streams and analyses in the 600s, spent charges in 900s.
+#: Classes by the first two digits: crowds, audits, attacks, streams and analyses in the 600s, schemas and their queries
+#: in the 700s, spent charges in 900s.
 _TENS: Mapping[str, type[HubbubError]] = {
     "HB62": CrowdError,
     "HB63": AuditError,
@@ -54,6 +71,14 @@ _TENS: Mapping[str, type[HubbubError]] = {
     "HB66": StreamError,
     "HB67": QueryError,
     "HB68": QueryError,
+    "HB73": ConfigError,
+    "HB74": QueryError,
+    "HB75": QueryError,
+    "HB76": QueryError,
+    "HB77": QueryError,
+    "HB78": QueryError,
+    "HB79": QueryError,
+    "HB83": AssistantError,
     "HB90": SpentError,
 }
 
@@ -64,6 +89,8 @@ def error_class(code: str) -> type[HubbubError]:
         return StreamError
     if code in _CROWD:
         return CrowdError
+    if code in _SINGLE:
+        return _SINGLE[code]
     return ParameterError if code in _OPTIONS else _TENS.get(code[:4]) or _CLASSES.get(code[:3], HubbubError)
 
 

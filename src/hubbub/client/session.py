@@ -8,15 +8,18 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
+from hubbub.answers.batch import Batching
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
+from hubbub.answers.frames import QueryFrame
 from hubbub.answers.methods import Analyses, Estimates
-from hubbub.answers.options import Options
+from hubbub.answers.options import Options, request_key
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import Scope
+from hubbub.answers.stepwise import StepwiseBuyer
 from hubbub.client import address, problems
 from hubbub.client.calls import Calls
 from hubbub.client.protocol import Pause, Request, Steps
@@ -30,7 +33,7 @@ TIMEOUT = 30.0
 RETRIES = 4
 
 
-class RemoteSession(Analyses[Release], Publisher):
+class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
     """An analyst's session with a server. Close it, or use it in a `with` block."""
 
     def __init__(self, client: httpx.Client, *, retries: int) -> None:
@@ -60,14 +63,21 @@ class RemoteSession(Analyses[Release], Publisher):
         """Estimate the privacy cost and accuracy of a query. Free: nothing is run or charged."""
         return self._run(self._calls.estimate(sql, options))
 
-    def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+    def query(
+        self, sql: str, *, key: str | None = None, fresh: bool = False, free: bool = False, **options: Unpack[Options]
+    ) -> Release:
         """Run a query; `epsilon` sets its privacy cost, or `within` its target margin of error.
 
         Repeating a query on the same data returns the recorded answer for free. A `key` names one answer: the same key
-        always returns the same answer, a new key samples (and charges) again. Retries after network failures are
-        charged once. Ctrl-C cancels the query; if the charge was already made, it stands.
+        always returns the same answer, a new key samples (and charges) again; `fresh` is a new key that is not kept.
+        Retries after network failures are charged once. Ctrl-C cancels the query; if the charge was already made, it
+        stands. With `free`, the query is answered only if nothing has to be charged for it.
         """
-        return self._run(self._calls.query(sql, key, options))
+        return self._run(self._calls.query(sql, request_key(key, fresh=fresh), options, free=free))
+
+    def table(self, name: str) -> QueryFrame[Estimate, Release]:
+        """Begin a query in the manner of data frames: `h.table("visits").group_by("region").agg(n=count())`."""
+        return QueryFrame.of(self, name)
 
     @property
     def estimates(self) -> Estimates[Estimate]:

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from hubbub.accounting.policy import Policy
+from hubbub.config import ownership
 from hubbub.config.dataset import DatasetConfig, read_dataset
 from hubbub.config.declaration import declare
 from hubbub.config.document import KEYS, check_keys, expect_mapping, expect_names, parse_yaml, reject
@@ -16,7 +17,7 @@ from hubbub.engines.base import EngineLimits
 from hubbub.errors import ConfigError, HubbubError
 
 #: Values in one release. At 128 bytes each, the ledger's databases cannot store more than the highest setting.
-DEFAULT_MAX_CELLS, HIGHEST_MAX_CELLS = 1_000_000, 3_900_000
+DEFAULT_MAX_CELLS, HIGHEST_MAX_CELLS = 30_000_000, 100_000_000
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,11 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
         return None, [error]
     problems = [*_blank_epsilons(document), *_ambiguous_names(entries)]
     datasets: dict[str, DatasetConfig] = {}
-    for name, entry in entries.items():
-        dataset = read_dataset(name, entry, path.parent, problems)
-        if dataset is not None:
-            datasets[name] = dataset
+    for name in ownership.in_order(entries, problems):
+        if not ownership.waits_for_missing(entries, name, datasets):
+            dataset = read_dataset(name, entries[name], path.parent, problems, datasets)
+            datasets |= {} if dataset is None else {name: dataset}
+    datasets = {name: datasets[name] for name in entries if name in datasets}
     try:
         limits, hashing, max_cells = _engine_limits(top), _hashing(top), _max_cells(top)
         if any(problem.code == "HB418" for problem in problems):
@@ -110,8 +112,12 @@ def _engine(top: Mapping[str, object]) -> dict[str, object]:
 
 def _engine_limits(top: Mapping[str, object]) -> EngineLimits:
     ranges = {"memory": (100, 10**7), "disk": (0, 10**8), "threads": (1, 1024), "seconds": (1, 86_400)}
-    entries = {key: value for key, value in _engine(top).items() if key != "hash"}
-    return EngineLimits(**{key: _integer(value, f"engine.{key}", *ranges[key]) for key, value in entries.items()})
+    entries = {key: value for key, value in _engine(top).items() if key not in ("hash", "copy")}
+    copy = _engine(top).get("copy", False)
+    if not isinstance(copy, bool):
+        reject("HB417", "engine.copy", "is not true or false", "Write `true` to query copies of PostgreSQL tables.")
+    numbers_of = {key: _integer(value, f"engine.{key}", *ranges[key]) for key, value in entries.items()}
+    return EngineLimits(**numbers_of, copy=copy is True)
 
 
 def _max_cells(top: Mapping[str, object]) -> int:

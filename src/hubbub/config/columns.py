@@ -1,6 +1,8 @@
 """Read one column of hubbub.yaml: its type, bounds, values, and whether analysts may use it."""
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
@@ -61,7 +63,7 @@ def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
             return Kind(named)
         except ValueError:
             reject("HB414", f"{path}.type", f"is {named!r}", f"Write one of: {_TYPES}.")
-    if field.kind is not None or not field.type.startswith("text"):
+    if field.kind is not None or not field.untyped:
         return field.kind
     # a CSV file has no types, and a guess from its values would depend on the data
     ends = entry.get("bounds")
@@ -115,7 +117,10 @@ def _bounds(entry: Mapping[str, object], kind: Kind, path: str) -> Bounds | None
 
 
 def _moment(value: object, path: str) -> Fraction:
-    """Read a date or a time in UTC as days since 1970-01-01."""
+    """Read a date or a time in UTC, with or without quotes, as days since 1970-01-01."""
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", value, re.ASCII):
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
     if not isinstance(value, date) or (isinstance(value, datetime) and value.tzinfo is not None):
         reject("HB416", path, "is not a date, or has a time zone", "Write 2020-01-31 or 2020-01-31 12:00:00.")
     moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)

@@ -3,28 +3,29 @@
 Tested in tests/config/test_config.py.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-from hubbub.accounting.policy import is_name
+from hubbub.config import blocks, owners, ownership, units
 from hubbub.config.columns import read_column
 from hubbub.config.document import KEYS, check_keys, expect_mapping, reject, reject_unknown
-from hubbub.core import numbers
-from hubbub.core.schema import Column, PrivacyUnit, Table
-from hubbub.core.unit import Relation
-from hubbub.engines.base import DataSource, Field, View, locate
+from hubbub.core.schema import Column, Table
+from hubbub.engines.base import LOOSE_COLLATION, DataSource, Field, View, locate
 from hubbub.engines.multi_engine import read_schema
 from hubbub.errors import ConfigError, HubbubError
 
-MAX_GROUPS = 10**6
-MAX_ROWS = 10**9
-#: The public maximum of the rows of one unit where bounds are found automatically: by default, and at most.
-DEFAULT_MAX_ROWS, MAX_AUTO_ROWS = 10_000, 10**7
 #: Each failure can reveal a bit about the data, so few are allowed: see `hubbub.accounting.failures`.
 DEFAULT_FAILURES, MAX_FAILURES = 3, 1000
+#: The largest number of rows that can be declared.
+MAX_EXPECTED_ROWS = 10**12
 
-_ONE_FORM = "Use another column, or create one in a view that writes each privacy unit in exactly one way."
+#: Whose releases may be sources of free answers for an analyst, besides their own.
+Share = Literal["none", "group", "everyone"]
+SHARES: tuple[Share, ...] = ("none", "group", "everyone")
+Reuse = Literal["asked", "always"]
+REUSES: tuple[Reuse, ...] = ("always", "asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class DatasetConfig:
     disabled   columns that cannot be used, each with the reason
     version    a column that increases with every change of the data
     failures   an analyst's queries that may fail after they were charged before the owner must review them
+    checksum   detect changes by reading the rows, however large the table is
+    share      whose analysts' releases may be sources of free answers for others: of everyone, of a group, or of none
+    reuse      whether a query with a price is answered from earlier releases that are as exact, or only if `free` asks
+    loose      columns whose collation treats different texts as equal, while hubbub compares bytes
     """
 
     table: Table
@@ -41,40 +46,102 @@ class DatasetConfig:
     disabled: tuple[tuple[str, str], ...] = ()
     version: str | None = None
     failures: int = DEFAULT_FAILURES
+    checksum: bool = False
+    loose: tuple[str, ...] = ()
+    share: Share = "none"
+    reuse: Reuse = "always"
 
     @property
     def view(self) -> View:
-        """The part of the source that the engine serves: without hidden columns, except the privacy ID column."""
-        unit = self.table.unit.column if self.table.unit else None
-        columns = [(c.name, c.kind) for c in self.table.columns if not c.hidden or c.name == unit]
-        return View(self.table.name, self.place, tuple(columns), self.version)
+        """The part of the source that the engine serves: without hidden columns, except privacy IDs and keys."""
+        needed = self.table.references | {unit.column for unit in self.table.owners}
+        columns = [(c.name, c.kind) for c in self.table.columns if not c.hidden or c.name in needed]
+        return View(self.table.name, self.place, tuple(columns), self.version, self.checksum)
 
 
-def read_dataset(name: str, value: object, base: Path, problems: list[HubbubError]) -> DatasetConfig | None:
-    """Read one dataset; errors are added to `problems`, column by column."""
+def read_dataset(
+    name: str, value: object, base: Path, problems: list[HubbubError], known: Mapping[str, "DatasetConfig"]
+) -> DatasetConfig | None:
+    """Read one dataset, after those in `known`; errors are added to `problems`, column by column."""
     path = f"datasets.{name}"
     before = len(problems)
     try:
-        entry = expect_mapping(value, path)
+        entry: Mapping[str, object] = expect_mapping(value, path)
         check_keys(entry, path, KEYS["datasets.*"])
         source = locate(entry.get("source"), f"{path}.source", base=base, name=name)
         fields = read_schema(source)
         names = {field.name for field in fields}
         public = entry.get("public", False) is True
-        unit, relation = _unit(entry, path, names, public=public)
-        _check_unit_column(unit, fields, path)
-        columns, disabled = _columns(entry, path, fields, unit, problems, public=public)
-        unique = _unique(entry, path, {column.name for column in columns}, public=public)
-        version = _version(entry, path, names, source)
-        failures = _integer(entry.get("failures", DEFAULT_FAILURES), f"{path}.failures", MAX_FAILURES)
+        tables = {name: (dataset.table, dataset.place) for name, dataset in known.items()}
+        entry, second = owners.split(entry, path)
+        via = units.read_via(entry, path, fields, source, tables)
+        unit, relation = units.read_unit(entry, path, fields, via, public=public)
+        others = () if second is None or unit is None else owners.read_second(second, path, fields, unit)
+        key = ownership.read_key(entry, path, fields, public=public)
+        needed = frozenset((key or ()) + (() if via is None else via.columns) + units.period_columns(unit))
+        needed |= frozenset(blocks.block_column(entry))
+        ids = frozenset(each.column for each in (unit, *others) if each is not None)
+        columns, disabled = _columns(entry, path, fields, ids, problems, needed, public=public)
+        unique = key or _unique(entry, path, {column.name for column in columns}, public=public)
+        if via is not None and unit is not None and len(problems) == before:
+            unit = replace(unit, path=ownership.owner_path(via, columns, f"{path}.unit"))
+        if unit is not None and unit.period is not None and len(problems) == before:
+            unit = replace(unit, period=units.typed_period(unit.period, columns, path))
+        version, checksum = _version(entry, path, names, source)
+        failures = units.read_integer(entry.get("failures", DEFAULT_FAILURES), f"{path}.failures", MAX_FAILURES)
         arrivals = _arrivals(entry, path, public=public)
+        share, reuse = _share(entry, path, public=public), _reuse(entry, path, public=public)
+        by_time = None if len(problems) > before else blocks.read_blocks(entry, path, columns, public=public)
+        expected = _expected_rows(entry, path, public=public)
+        table = Table(
+            name,
+            columns,
+            unit,
+            relation,
+            unique,
+            arrivals,
+            others=others,
+            blocks=by_time,
+            expected_rows=expected,
+        )
+        owners.check_types(table, path)
+        blocks.check_promise(table, path)
     except HubbubError as error:
         problems.append(error)
         return None
     if len(problems) > before:
         return None
-    table = Table(name, columns, unit, relation, unique, arrivals)
-    return DatasetConfig(table, source, disabled, version, failures)
+    usable = {column.name for column in columns if not column.hidden}
+    loose = tuple(field.name for field in fields if field.name in usable and field.unfit == LOOSE_COLLATION)
+    return DatasetConfig(table, source, disabled, version, failures, checksum, loose, share, reuse)
+
+
+def _share(entry: Mapping[str, object], path: str, *, public: bool) -> Share:
+    """Read with whom analysts share what was released to them."""
+    value = entry.get("share", "none")
+    found = next((known for known in SHARES if value == known), None)
+    if found is None or (public and found != "none"):
+        reject(
+            "HB470",
+            f"{path}.share",
+            "can only be `none`, `group` or `everyone`, and only on a private dataset",
+            "Write `share: group` to answer an analyst's queries from the releases of their group, or remove it.",
+        )
+    return found
+
+
+def _reuse(entry: Mapping[str, object], path: str, *, public: bool) -> Reuse:
+    """Read when queries are answered from earlier releases."""
+    value = entry.get("reuse", "always")
+    found = next((known for known in REUSES if value == known), None)
+    if found is None or (public and found != "always"):
+        reject(
+            "HB471",
+            f"{path}.reuse",
+            "can only be `always` or `asked`, and only on a private dataset",
+            "Write `reuse: asked` to charge every query that does not ask for a free answer, or remove it.",
+        )
+    return found
 
 
 def _arrivals(entry: Mapping[str, object], path: str, *, public: bool) -> bool:
@@ -90,150 +157,107 @@ def _arrivals(entry: Mapping[str, object], path: str, *, public: bool) -> bool:
     return value is not None
 
 
-def _version(entry: Mapping[str, object], path: str, names: set[str], source: DataSource) -> str | None:
-    value = entry.get("version")
+def _expected_rows(entry: Mapping[str, object], path: str, *, public: bool) -> int | None:
+    """Read roughly how many rows a private table has, by which the owner lets queries be planned."""
+    value = entry.get("size")
     if value is None:
         return None
+    remedy = "Write `size: {rows: 100000000}`, roughly. Analysts see this number."
+    if public:
+        reject("HB466", f"{path}.size", "is only for private datasets", "Remove it: public tables are counted.")
+    if not isinstance(value, Mapping) or "rows" not in value:
+        reject("HB465", f"{path}.size", "does not give a number of rows", remedy)
+    check_keys(value, f"{path}.size", KEYS["datasets.*.size"])
+    rows = value["rows"]
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MAX_EXPECTED_ROWS:
+        reject("HB465", f"{path}.size.rows", f"is not a whole number from 1 to {MAX_EXPECTED_ROWS:,}", remedy)
+    return rows
+
+
+def _version(entry: Mapping[str, object], path: str, names: set[str], source: DataSource) -> tuple[str | None, bool]:
+    """Read how changes are detected: by a column that increases, or by a checksum of the rows."""
+    value = entry.get("version")
+    if value is None:
+        return None, False
     if not source.engine.is_server:
         reject("HB414", f"{path}.version", "is only for tables on a server", "Remove it: files are hashed.")
+    if isinstance(value, Mapping):
+        check_keys(value, f"{path}.version", KEYS["datasets.*.version"])
+        if source.form != "postgres" or value.get("checksum") is not True:
+            why = "can only be a column, or {checksum: true} for a table in PostgreSQL"
+            reject("HB414", f"{path}.version", why, "Name a column that increases with every change.")
+        return None, True
     if not isinstance(value, str) or value not in names:
         reject("HB414", f"{path}.version", "is not a column", "Name a column that increases with every change.")
-    return value
-
-
-def _unit(
-    entry: Mapping[str, object], path: str, names: set[str], *, public: bool
-) -> tuple[PrivacyUnit | None, Relation]:
-    if public:
-        for key in ("unit", "relation"):
-            if key in entry:
-                reject("HB413", f"{path}.{key}", "is not allowed on a public dataset", f"Remove `{key}`.")
-        return None, Relation.ADD_REMOVE
-    relation = entry.get("relation", "add_remove")
-    if relation not in ("add_remove", "replace"):
-        reject("HB413", f"{path}.relation", "is not a known relation", "Write `add_remove` or `replace`.")
-    value = entry.get("unit")
-    if value == "row":
-        return PrivacyUnit(None, 1, 1), Relation(relation)
-    if value is None or value == {}:
-        reject(
-            "HB413",
-            f"{path}.unit",
-            "is missing: it defines who is protected",
-            "Write `unit: {column: patient_id, groups: 1, rows: 1}` to protect all rows of one patient, or"
-            " `unit: row` if no person has more than one row.",
-        )
-    terms = expect_mapping(value, f"{path}.unit")
-    check_keys(terms, f"{path}.unit", KEYS["datasets.*.unit"])
-    column = terms.get("column")
-    if not isinstance(column, str):
-        reject("HB413", f"{path}.unit.column", "is missing", "Name the privacy ID column, such as patient_id.")
-    if column not in names:
-        reject_unknown("HB413", f"{path}.unit.column: {column}", column, "column of the source", names)
-    entity = terms.get("entity", "")
-    if not isinstance(entity, str) or ("entity" in terms and not is_name(entity)):
-        reject(
-            "HB413",
-            f"{path}.unit.entity",
-            "is not a valid name",
-            "Write one word, and use the same word in every table about the same people.",
-        )
-    return _bounds(terms, f"{path}.unit", column, entity), Relation(relation)
-
-
-def _bounds(terms: Mapping[str, object], path: str, column: str, entity: str) -> PrivacyUnit:
-    """Read the contribution bounds: declared, or found privately by each query."""
-    groups, rows = terms.get("groups"), terms.get("rows")
-    if "rows_total" in terms and "auto" in (groups, rows):
-        reject("HB413", f"{path}.rows_total", "is only used with declared bounds", "Remove it, or declare `rows`.")
-    if rows == "auto":
-        if groups not in (None, "auto"):
-            reject(
-                "HB413",
-                f"{path}.groups",
-                "is a number, but rows are found automatically over all groups together",
-                "Write `groups: auto`, or declare both as numbers.",
-            )
-        most = _integer(terms.get("max_rows", DEFAULT_MAX_ROWS), f"{path}.max_rows", MAX_AUTO_ROWS)
-        return PrivacyUnit(column, most, most, entity, auto=True)
-    if groups == "auto":
-        reject("HB413", f"{path}.groups", "is auto, but rows is a number", "Write `rows: auto` as well.")
-    if "max_rows" in terms:
-        reject("HB413", f"{path}.max_rows", "is only used with `rows: auto`", "Remove it, or write `rows: auto`.")
-    groups = _integer(1 if groups is None else groups, f"{path}.groups", MAX_GROUPS)
-    rows = _integer(1 if rows is None else rows, f"{path}.rows", MAX_ROWS)
-    total = terms.get("rows_total")
-    total = None if total is None else _integer(total, f"{path}.rows_total", MAX_ROWS)
-    return PrivacyUnit(column, groups, rows, entity, rows_total=total)
-
-
-def _check_unit_column(unit: PrivacyUnit | None, fields: tuple[Field, ...], path: str) -> None:
-    """Reject a privacy ID column in which one person can have two values, or two people the same one."""
-    for field in fields:
-        if unit is not None and field.name == unit.column and field.unfit:
-            reject("HB413", f"{path}.unit.column", f"cannot be {field.name}: {field.unfit}", _ONE_FORM)
-
-
-def _integer(value: object, path: str, high: int) -> int:
-    try:
-        return numbers.integer(value, path, 1, high)
-    except HubbubError as error:
-        raise ConfigError("HB413", error.message, error.remedy) from None
+    return value, False
 
 
 def _columns(
     entry: Mapping[str, object],
     path: str,
     fields: tuple[Field, ...],
-    unit: PrivacyUnit | None,
+    ids: frozenset[str | None],
     problems: list[HubbubError],
+    needed: frozenset[str],
     *,
     public: bool,
 ) -> tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]:
-    """Read the columns that can be used, and the others with the reason why not."""
+    """Read the columns that can be used, and the others with the reason why not; `needed` ones are read if hidden."""
     declared = expect_mapping(entry.get("columns") or {}, f"{path}.columns")
     by_name = {field.name: field for field in fields}
-    for name in declared:
-        if name not in by_name:
-            try:
-                reject_unknown("HB414", f"{path}.columns.{name}", name, "column of the source", by_name)
-            except HubbubError as error:
-                problems.append(error)
+    problems += _unknown_columns(declared, path, by_name)
     columns: list[Column] = []
     disabled: list[tuple[str, str]] = []
     for field in fields:
-        is_unit = unit is not None and field.name == unit.column
+        is_unit = field.name in ids
+        is_key = is_unit or field.name in needed
         # public tables show all columns, private ones only those that the owner has reviewed
-        if field.name not in declared and not is_unit and not public:
+        listed = field.name in declared or is_unit or public
+        if not listed:
             disabled.append((field.name, "not listed under columns"))
+        if not listed and field.name not in needed:
             continue
         where = f"{path}.columns.{field.name}"
         try:
-            column = _column(declared.get(field.name), field, where, is_unit=is_unit)
+            settings = declared.get(field.name) if listed else {"hidden": True}
+            column = _column(settings, field, where, is_key=is_key)
         except HubbubError as error:
             problems.append(error)
             continue
         if column is None:
             why = f"hubbub does not support its type, {field.type}"
             disabled.append((field.name, why))
-            if is_unit:
-                message = f"{where} cannot be the privacy ID column: {why}."
+            if is_key:
+                message = f"{where} cannot be the privacy ID column or a key: {why}."
                 problems.append(ConfigError("HB413", message, "Name another column."))
             continue
         columns.append(column)
-        if column.hidden:
+        if column.hidden and listed:
             disabled.append((field.name, "hidden"))
     return tuple(columns), tuple(disabled)
 
 
-def _column(value: object, field: Field, where: str, *, is_unit: bool) -> Column | None:
+def _unknown_columns(declared: Mapping[str, object], path: str, known: Mapping[str, Field]) -> Iterator[HubbubError]:
+    """Yield an error for each declared column that the source does not have."""
+    for name in declared:
+        if name not in known:
+            try:
+                reject_unknown("HB414", f"{path}.columns.{name}", name, "column of the source", known)
+            except HubbubError as error:
+                yield error
+
+
+def _column(value: object, field: Field, where: str, *, is_key: bool) -> Column | None:
     column = read_column(value, field, where)
     if column is not None and not column.hidden and field.type.lower().startswith("interval"):
         why = "is an interval, and equal intervals can be written in different ways (1 month, 30 days)"
         reject("HB414", where, why, "Cast it to seconds or to text in a view, or remove it.")
-    why = field.misread(column.kind) if is_unit and column is not None else ""
+    if column is not None and not column.hidden and field.readable is not None and column.kind not in field.readable:
+        why = f"has type {field.type}, which cannot be read as {column.kind.value}"
+        reject("HB414", where, why, "Remove its `type`, cast it in a view, or remove the column.")
+    why = field.misread(column.kind) if is_key and column is not None else ""
     if why:
-        reject("HB413", where, f"cannot be the privacy ID column: {why}", _ONE_FORM)
+        reject("HB413", where, f"cannot be the privacy ID column or a key: {why}", units.ONE_FORM)
     return column
 
 

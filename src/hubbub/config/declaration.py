@@ -22,18 +22,26 @@ def declare(table: Table) -> dict[str, Any]:
         form["unique"] = list(table.unique)
     if unit is None:
         return form
-    kind = next((column.kind.value for column in table.columns if column.name == unit.column), None)
+    kind = table.owner_kind()
     unit_form: dict[str, Any] = {
         "column": unit.column,
-        "kind": kind,
+        "kind": None if kind is None else kind.value,
         "entity": unit.entity,
         "groups": unit.groups,
         "rows": unit.rows,
     }
     if unit.auto:  # omitted if false, as below
         unit_form["auto"] = True
+    if unit.path is not None:
+        unit_form["path"] = unit.path.to_json()
+    if unit.period is not None:
+        unit_form["period"] = unit.period.to_json()
     if table.arrivals:  # omitted if false, so that older declarations keep their hashes
         form["arrivals"] = "public"
+    if table.others:
+        form["others"] = [unit.to_json() for unit in table.others]
+    if table.blocks is not None:
+        form["blocks"] = table.blocks.declaration()
     return form | {"unit": unit_form, "relation": table.relation.value}
 
 

@@ -17,6 +17,7 @@ KEYS: Mapping[str, frozenset[str]] = {
             "datasets",
             "analysts",
             "groups",
+            "projects",
             "returning",
             "ledger",
             "engine",
@@ -36,14 +37,24 @@ KEYS: Mapping[str, frozenset[str]] = {
             "version",
             "failures",
             "arrivals",
+            "key",
+            "share",
+            "reuse",
+            "blocks",
+            "size",
         }
     ),
-    "datasets.*.unit": frozenset({"column", "groups", "rows", "rows_total", "max_rows", "entity"}),
+    "datasets.*.blocks": frozenset({"column", "by", "from", "until", "budget"}),
+    "datasets.*.blocks.budget": frozenset({"epsilon", "delta", "per_query", "show", "fair"}),
+    "datasets.*.size": frozenset({"rows"}),
+    "datasets.*.version": frozenset({"checksum"}),
+    "datasets.*.unit": frozenset({"column", "groups", "rows", "rows_total", "max_rows", "entity", "via", "of", "per"}),
+    "datasets.*.unit.per": frozenset({"hour", "day", "week", "month"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden", "nullable", "required"}),
-    "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show"}),
+    "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show", "fair"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor", "seeds"}),
-    "engine": frozenset({"memory", "disk", "threads", "seconds", "hash"}),
+    "engine": frozenset({"memory", "disk", "threads", "seconds", "hash", "copy"}),
     "server": frozenset(
         {
             "host",
@@ -60,11 +71,17 @@ KEYS: Mapping[str, frozenset[str]] = {
             "free_seconds",
             "secret_file",
             "oidc",
+            "postgres",
         }
     ),
     "server.tls": frozenset({"certificate", "key"}),
     "server.oidc": frozenset({"issuer", "audience", "claim", "keys", "owners", "auditors"}),
+    "server.postgres": frozenset({"port", "host", "cleartext", "password", "connections", "analysts", "applications"}),
+    "server.postgres.analysts.*": frozenset({"epsilon", "within", "delta", "groups", "rows", "intervals"}),
+    "server.postgres.applications.*": frozenset({"epsilon", "within", "delta", "groups", "rows", "intervals"}),
     "cap": frozenset({"epsilon", "delta"}),
+    "groups.*.*": frozenset({"epsilon", "delta", "fair"}),
+    "fair": frozenset({"until", "needs"}),
 }
 
 NAME_RULE = "A name has 1 to 100 letters, digits, or any of . _ @ + - and no spaces."

@@ -5,6 +5,15 @@ Tested in tests/config/test_summary.py.
 
 from hubbub.core.schema import Kind
 
+_QUERY_OPTIONS: dict[str, object] = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "Options of queries that set none.",
+    "properties": {
+        name: {"type": ["string", "number", "boolean"]}
+        for name in ("epsilon", "within", "delta", "groups", "rows", "intervals")
+    },
+}
 _NUMBER = {"type": ["number", "string"]}
 _EPSILON = {**_NUMBER, "description": "Privacy budget ε. Someone 50% sure can become at most e^ε/(1+e^ε) sure."}
 _DELTA = {**_NUMBER, "description": "Probability that the guarantee fails; keep it far below 1 / (number of people)."}
@@ -13,6 +22,25 @@ _CAP = {
     "additionalProperties": False,
     "required": ["epsilon"],
     "properties": {"epsilon": _EPSILON, "delta": _DELTA},
+}
+_DAY = {"type": "string", "format": "date"}
+_FAIR = {
+    "oneOf": [
+        {"type": "boolean"},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "until": {**_DAY, "description": "The first day on which they may use everything that is left."},
+                "needs": {
+                    "type": "object",
+                    "additionalProperties": _NUMBER,
+                    "description": "Analysts who need at most this part of the budget, between 0 and 1.",
+                },
+            },
+        },
+    ],
+    "description": "Analysts who share this budget have equal shares of it.",
 }
 _COLUMN = {
     "type": ["object", "null"],
@@ -38,16 +66,48 @@ _COLUMN = {
         },
     },
 }
+_NAMES = {"type": ["array", "string"], "items": {"type": "string"}}
 _UNIT = {
-    "description": "Privacy unit: `row`, or all rows that share one value of a column.",
+    "description": "Privacy unit: `row`, all rows that share one value of a column, or two owners of each row.",
     "oneOf": [
         {"const": "row"},
         {
+            "type": "array",
+            "minItems": 2,
+            "maxItems": 2,
+            "description": "Two owners of each row: the guarantee holds for each of them with all of its rows.",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["column", "entity"],
+                "properties": {
+                    "column": {"type": "string"},
+                    "entity": {"type": "string", "pattern": r"^[\w.@+-]{1,100}$"},
+                    "max_rows": {"type": "integer", "minimum": 1},
+                },
+            },
+        },
+        {
             "type": "object",
             "additionalProperties": False,
-            "required": ["column"],
+            "anyOf": [{"required": ["column"]}, {"required": ["via", "of"]}],
             "properties": {
                 "column": {"type": "string"},
+                "via": {
+                    **_NAMES,
+                    "description": "Columns that refer to the key of the table `of`: a row belongs to the owner of the "
+                    "row that it refers to.",
+                },
+                "of": {"type": "string", "description": "The dataset that `via` refers to."},
+                "per": {
+                    "type": "object",
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "additionalProperties": False,
+                    "properties": {per: {"type": "string"} for per in ("hour", "day", "week", "month")},
+                    "description": "Protect one period of a person instead of the whole person, such as "
+                    "`{day: visited_at}`; k periods of a person cost k times as much privacy.",
+                },
                 "groups": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
                 "rows": {"oneOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]},
                 "rows_total": {
@@ -70,6 +130,12 @@ _UNIT = {
         },
     ],
 }
+_BLOCK = {"type": ["string", "integer"]}
+_SHOW = {
+    "enum": ["rounded", "exact", "hidden"],
+    "description": "How analysts see budgets that they share with others: rounded to tenths (default), "
+    "exact, or hidden. Their own charges are always exact.",
+}
 _DATASET = {
     "type": "object",
     "additionalProperties": False,
@@ -78,11 +144,14 @@ _DATASET = {
         "source": {
             "type": "string",
             "description": "A .csv or .parquet file, duckdb:file#table, "
-            "sqlite:file#table, postgresql://user@host/database/schema.table, spark:sc://host:port/table.",
+            "sqlite:file#table, delta:folder, postgresql://user@host/database/schema.table, spark:sc://host:port/table.",
         },
         "version": {
-            "type": "string",
-            "description": "A column that increases with every change; only for tables on a server.",
+            "type": ["string", "object"],
+            "additionalProperties": False,
+            "properties": {"checksum": {"const": True}},
+            "description": "A column that increases with every change; only for tables on a server. In PostgreSQL also"
+            " {checksum: true}: read the rows of a large table to see whether it changed.",
         },
         "failures": {
             "type": "integer",
@@ -91,11 +160,54 @@ _DATASET = {
             "description": "Failed queries after which an analyst must wait for the owner's review; default 3.",
         },
         "public": {"type": "boolean"},
-        "unique": {"type": ["array", "string"], "items": {"type": "string"}},
+        "unique": _NAMES,
+        "key": {**_NAMES, "description": "Columns that identify a row of a private table; checked with its data."},
         "unit": _UNIT,
         "relation": {"enum": ["add_remove", "replace"]},
+        "share": {
+            "enum": ["none", "group", "everyone"],
+            "description": "Whose releases may answer an analyst's queries for free, besides their own; default none.",
+        },
+        "reuse": {
+            "enum": ["always", "asked"],
+            "description": "Answer queries for free where earlier releases are as exact as the price would be (always, "
+            "the default), or only those that ask for it with `free`.",
+        },
         "arrivals": {"enum": ["public"], "description": "The number of arrivals in its streams is public."},
+        "size": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["rows"],
+            "properties": {"rows": {"type": "integer", "minimum": 1, "maximum": 10**12}},
+            "description": "Roughly how many rows a private table has. Public: analysts see it, and queries are planned"
+            " by it.",
+        },
         "columns": {"type": ["object", "null"], "additionalProperties": _COLUMN},
+        "blocks": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["column", "by", "from", "budget"],
+            "description": "Each period of a date or timestamp column has a budget of its own: a query spends in the "
+            "blocks that its conditions allow. Caps of analysts and groups then hold in each block.",
+            "properties": {
+                "column": {"type": "string"},
+                "by": {"enum": ["day", "week", "month", "year"]},
+                "from": {**_BLOCK, "description": "The first block; earlier rows are never read."},
+                "until": {**_BLOCK, "description": "The last block; by default the current one."},
+                "budget": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["epsilon"],
+                    "properties": {
+                        "epsilon": _EPSILON,
+                        "delta": _DELTA,
+                        "per_query": _EPSILON,
+                        "show": _SHOW,
+                        "fair": _FAIR,
+                    },
+                },
+            },
+        },
         "budget": {
             "type": "object",
             "additionalProperties": False,
@@ -110,11 +222,8 @@ _DATASET = {
                     "required": ["per", "epsilon"],
                     "properties": {"per": {"enum": ["day", "month"]}, "epsilon": _EPSILON, "delta": _DELTA},
                 },
-                "show": {
-                    "enum": ["rounded", "exact", "hidden"],
-                    "description": "How analysts see budgets that they share with others: rounded to tenths (default), "
-                    "exact, or hidden. Their own charges are always exact.",
-                },
+                "show": _SHOW,
+                "fair": _FAIR,
             },
         },
     },
@@ -185,6 +294,21 @@ _SERVER = {
                 "auditors": {"type": "array", "items": {"type": "string"}},
             },
         },
+        "postgres": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["port"],
+            "description": "The port for PostgreSQL clients; by default there is none.",
+            "properties": {
+                "port": {"type": "integer", "minimum": 0, "maximum": 65535},
+                "host": {"type": "string", "description": "Address; by default that of HTTP."},
+                "cleartext": {"type": "boolean", "description": "Accept unencrypted connections from other machines."},
+                "password": {"type": "boolean", "description": "Ask for the token itself, over TLS only."},
+                "connections": {"type": "integer", "minimum": 1, "description": "Most connections of a process."},
+                "analysts": {"type": "object", "additionalProperties": _QUERY_OPTIONS},
+                "applications": {"type": "object", "additionalProperties": _QUERY_OPTIONS},
+            },
+        },
     },
 }
 
@@ -203,8 +327,26 @@ SCHEMA: dict[str, object] = {
             "additionalProperties": {
                 "type": "object",
                 "required": ["members"],
-                "additionalProperties": _CAP,
+                "additionalProperties": {
+                    **_CAP,
+                    "properties": {"epsilon": _EPSILON, "delta": _DELTA, "fair": _FAIR},
+                },
                 "properties": {"members": {"type": "array", "minItems": 1, "items": {"type": "string"}}},
+            },
+        },
+        "projects": {
+            "type": "object",
+            "description": "Some members of a group share a part of its budget until a day; what they do not use "
+            "returns to the group.",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["members", "group", "until"],
+                "additionalProperties": _CAP,
+                "properties": {
+                    "members": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+                    "group": {"type": "string"},
+                    "until": {**_DAY, "description": "The first day on which it has ended."},
+                },
             },
         },
         "returning": {
@@ -237,15 +379,22 @@ SCHEMA: dict[str, object] = {
                     "enum": ["engine", "portable"],
                     "description": "Selects the rows of a privacy unit; portable: the same on every engine.",
                 },
+                "copy": {
+                    "type": "boolean",
+                    "default": False,
+                    "description": "Copy tables of PostgreSQL into this process and query them here: faster where "
+                    "privacy units have many rows.",
+                },
             },
         },
         "server": _SERVER,
         "max_cells": {
             "type": "integer",
             "minimum": 1,
-            "maximum": 3_900_000,
-            "default": 1_000_000,
-            "description": "Maximum number of values (rows times columns) in one release.",
+            "maximum": 100_000_000,
+            "default": 30_000_000,
+            "description": "Maximum number of values (rows times columns) in one release; of analyses and of answers "
+            "that are computed from noisy results, at most 3,900,000.",
         },
     },
 }

@@ -5,13 +5,15 @@ without a δ has the δ of its dataset.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import cast
 
+from hubbub.accounting.contradictions import unfair, unreachable_caps
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.policy import Cap, Policy, is_name, unreachable_caps
+from hubbub.accounting.policy import PROJECT_KEYS, Cap, FairShares, Policy, ProjectCaps, basis, is_name
 from hubbub.answers.budget import CapDisplay, CapScope
 from hubbub.config.document import (
     KEYS,
@@ -88,12 +90,62 @@ def read_policy(document: object) -> Policy:
     for members, _ in groups.values():
         for member in members:
             analysts.setdefault(member, {})
-    policy = Policy(datasets, analysts, groups, returning=_returning(top, analysts), show=_show(top))
-    _check_reachable(policy)
+    projects = _projects(top, datasets, analysts, public)
+    policy = Policy(datasets, analysts, groups, returning=_returning(top, analysts), show=_show(top), projects=projects)
+    _check(policy)
     return policy
 
 
-def _check_reachable(policy: Policy) -> None:
+def _projects(
+    top: Mapping[str, object],
+    datasets: Mapping[str, tuple[Cap, ...]],
+    analysts: Mapping[str, object],
+    public: set[str],
+) -> dict[str, ProjectCaps]:
+    """Read the projects: some members of a group who share a part of its caps until a day."""
+    projects: dict[str, ProjectCaps] = {}
+    for name, value in expect_names(top.get("projects", {}), "projects").items():
+        path = f"projects.{name}"
+        project = expect_mapping(value, path)
+        if not isinstance(project.get("group"), str):
+            reject("HB475", f"{path}.group", "names no group", "Write the group whose budget the project shares.")
+        until = _day(project.get("until"), f"{path}.until")
+        terms = {key: cap for key, cap in project.items() if key not in PROJECT_KEYS}
+        group, caps = str(project["group"]), _caps(terms, path, "project", name, datasets, public)
+        caps = {dataset: replace(cap, group=group, until=until) for dataset, cap in caps.items()}
+        projects[name] = ProjectCaps(group, _members(project, path, analysts), until, caps)
+    return projects
+
+
+def _day(value: object, path: str) -> date:
+    """Read a day; YAML reads most of them as dates already."""
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, date) or isinstance(value, datetime):
+        reject("HB475", path, "is not a day", "Write the first day on which it has ended, such as 2027-01-01.")
+    return value
+
+
+def _fair(value: object, path: str) -> FairShares | None:
+    """Read whether analysts who share a cap have equal shares of it."""
+    if isinstance(value, bool):
+        return FairShares() if value else None
+    if not isinstance(value, dict):
+        reject("HB475", path, "is neither true, false nor a mapping", "Write `fair: true`.")
+    terms = expect_mapping(value, path)
+    check_keys(terms, path, KEYS["fair"])
+    until = _day(terms["until"], f"{path}.until") if "until" in terms else None
+    needs = expect_names(terms["needs"], f"{path}.needs") if "needs" in terms else {}
+    parts = {name: _number(part, f"{path}.needs.{name}", numbers.epsilon) for name, part in needs.items()}
+    return FairShares(until, tuple(sorted(parts.items())))
+
+
+def _check(policy: Policy) -> None:
+    for path, why, remedy in unfair(policy):
+        reject("HB475", path, why, remedy)
     for path, value, limit_path, limit in unreachable_caps(policy):
         why = f"is {numbers.brief(value)}, which exceeds {limit_path} ({numbers.brief(limit)}) and can never be reached"
         reject("HB406", path, why, "Lower the first value or raise the second.")
@@ -114,9 +166,11 @@ def _show(top: Mapping[str, object]) -> dict[str, CapDisplay]:
     chosen: dict[str, CapDisplay] = {}
     for name, value in expect_mapping(top["datasets"], "datasets").items():
         budget = expect_mapping(expect_mapping(value, name).get("budget", {}), name)
-        show = budget.get("show", "rounded")
+        blocks = expect_mapping(expect_mapping(value, name).get("blocks") or {}, name)
+        of_blocks = expect_mapping(blocks.get("budget") or {}, name)
+        show = of_blocks.get("show", budget.get("show", "rounded"))
         if show not in ("rounded", "exact", "hidden"):
-            path = f"datasets.{name}.budget.show"
+            path = f"datasets.{name}.{'blocks.' if 'show' in of_blocks else ''}budget.show"
             reject("HB403", path, f"is {show!r}", "Write `rounded`, `exact` or `hidden`.")
         if show != "rounded":
             chosen[name] = "exact" if show == "exact" else "hidden"
@@ -135,13 +189,40 @@ def _dataset_caps(name: str, value: object) -> tuple[Cap, ...] | None:
         if "budget" in entry:
             reject("HB406", f"{path}.budget", "is not allowed on a public dataset", "Remove `budget` or `public`.")
         return None
+    if "blocks" in entry:
+        return _block_caps(name, entry)
     if "budget" not in entry:
         reject("HB402", f"{path}.budget", "is missing", "Write `budget: {epsilon: …}`, or `public: true`.")
+    return tuple(_lasting_caps(name, entry))
+
+
+def _block_caps(name: str, entry: Mapping[str, object]) -> tuple[Cap, ...]:
+    """Read the caps of a dataset with blocks: those on all of them together, if there are some, and on each of them."""
+    path = f"datasets.{name}.blocks"
+    blocks = expect_mapping(entry["blocks"], path)
+    if "budget" not in blocks:
+        reject("HB402", f"{path}.budget", "is missing", "Write the budget of each block: `budget: {epsilon: 2}`.")
     path += ".budget"
+    terms = expect_mapping(blocks["budget"], path)
+    check_keys(terms, path, KEYS["datasets.*.blocks.budget"])
+    caps = _lasting_caps(name, entry) if "budget" in entry else []
+    inherited = next((cap.budget.delta for cap in caps if cap.lasting), Fraction(0))
+    fair = _fair(terms.get("fair", False), f"{path}.fair")
+    of_block = Cap("dataset", name, name, _budget(terms, path, inherited), block="", fair=fair)
+    of_query = next((cap.budget.epsilon for cap in caps if cap.scope == "query"), None)
+    if "per_query" in terms:
+        of_query = _number(terms["per_query"], f"{path}.per_query", numbers.epsilon)
+    query = () if of_query is None else (Cap("query", "one", name, Budget(of_query, of_block.budget.delta)),)
+    return (*query, *(cap for cap in caps if cap.scope != "query"), of_block)
+
+
+def _lasting_caps(name: str, entry: Mapping[str, object]) -> list[Cap]:
+    """Read the caps on everything that is charged to a dataset."""
+    path = f"datasets.{name}.budget"
     terms = expect_mapping(entry["budget"], path)
     check_keys(terms, path, KEYS["datasets.*.budget"])
     lifetime = _budget(terms, path, Fraction(0))
-    caps = [Cap("dataset", name, name, lifetime)]
+    caps = [Cap("dataset", name, name, lifetime, fair=_fair(terms.get("fair", False), f"{path}.fair"))]
     if "per_query" in terms:
         epsilon = _number(terms["per_query"], f"{path}.per_query", numbers.epsilon)
         caps.insert(0, Cap("query", "one", name, Budget(epsilon, lifetime.delta)))
@@ -153,7 +234,7 @@ def _dataset_caps(name: str, value: object) -> tuple[Cap, ...] | None:
         if per not in ("day", "month"):
             reject("HB403", f"{path}.per", f"is {per!r}", "Write `day` or `month`.")
         caps.append(Cap("dataset", name, name, _budget(renewal, path, lifetime.delta), per))
-    return tuple(caps)
+    return caps
 
 
 def _budget(terms: Mapping[str, object], path: str, inherited: Fraction) -> Budget:
@@ -174,9 +255,10 @@ def _caps(
         if dataset not in datasets:
             reject_unknown("HB405", where, dataset, "dataset", datasets)
         terms = expect_mapping(entry, where)
-        check_keys(terms, where, KEYS["cap"])
-        (lifetime,) = [cap.budget for cap in datasets[dataset] if cap.scope == "dataset" and cap.per is None]
-        caps[dataset] = Cap(scope, name, dataset, _budget(terms, where, lifetime.delta))
+        check_keys(terms, where, KEYS["groups.*.*" if scope == "group" else "cap"])
+        whole, fair = basis(datasets[dataset]), _fair(terms.get("fair", False), f"{where}.fair")
+        budget = _budget(terms, where, whole.budget.delta)
+        caps[dataset] = Cap(scope, name, dataset, budget, block=whole.block, fair=fair)
     return caps
 
 

@@ -85,11 +85,11 @@ def template(tables: Sequence[tuple[str, str, tuple[Field, ...]]], *, analyst: s
         )
     parts = [_HEAD.format(origin=_GUESSED if guessed else _UNSEEN)]
     for name, source, fields in tables:
-        parts.append(f"  {name}:\n    source: {_quoted(source)}\n")
+        parts.append(f"  {name}:\n    source: {quoted(source)}\n")
         parts.append(_UNIT.format(example=_likely_unit(fields), blank=BLANK))
-        untyped = any(field.kind is None and field.type.startswith("text") for field in fields)
+        untyped = any(field.kind is None and field.untyped for field in fields)
         parts += [_TYPES] if untyped else []
-        width = max(len(_quoted(field.name)) for field in fields)
+        width = max(len(quoted(field.name)) for field in fields)
         parts += [_column(field, width) for field in fields]
         parts.append(_BUDGET.format(blank=BLANK))
     parts.append(_FOOT.format(analyst=analyst))
@@ -98,11 +98,11 @@ def template(tables: Sequence[tuple[str, str, tuple[Field, ...]]], *, analyst: s
 
 
 def _column(field: Field, width: int) -> str:
-    label = f"      {_quoted(field.name)}:".ljust(width + 8)
+    label = f"      {quoted(field.name)}:".ljust(width + 8)
     kind = field.kind
-    if kind is None and not field.type.startswith("text"):
-        return f"      # {_quoted(field.name)}: {field.type} is not supported\n"
-    if field.type.startswith("text"):
+    if kind is None and not field.untyped:
+        return f"      # {quoted(field.name)}: {field.type} is not supported\n"
+    if field.untyped:
         fact = "bounds: auto" if kind is not None and kind.numeric else "values: "
         return f"{label} {{type: {(kind or Kind.TEXT).value}, {fact}}}\n"
     if kind is not None and (kind.numeric or kind is Kind.TEXT):
@@ -113,14 +113,20 @@ def _column(field: Field, width: int) -> str:
 def _likely_unit(fields: tuple[Field, ...]) -> str:
     """Choose the column for the example in the comment by its name."""
     likely = [
-        field.name for field in fields if re.search(r"(^|_)(id|person|patient|user|customer)", field.name.lower())
+        field.name
+        for pattern in (r"(^|[_ ])(id|person|patient|user|customer|member)", r"id$")
+        for field in fields
+        if re.search(pattern, field.name.lower())
     ]
-    return _quoted((likely or [fields[0].name])[0])
+    return quoted((likely or [fields[0].name])[0])
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Quote a text for YAML where it needs quotes."""
     return (
-        text if re.fullmatch(r"[A-Za-z_][\w./-]*", text, re.ASCII) and text.lower() not in _WORDS else json.dumps(text)
+        text
+        if re.fullmatch(r"[A-Za-z_][\w./-]*", text, re.ASCII) and text.lower() not in _WORDS
+        else json.dumps(text, ensure_ascii=not text.isprintable())
     )
 
 

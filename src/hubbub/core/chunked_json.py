@@ -5,7 +5,7 @@ cannot answer anybody. Here each step is short, and between steps the thread che
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
@@ -16,6 +16,9 @@ _STEP = 2000
 #: Bytes parsed in one step.
 _SMALL = 1 << 16
 
+#: Made once, because making an encoder takes longer than writing a short text.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_SORTING = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
 _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
@@ -25,6 +28,8 @@ def dumps(value: object, *, sort_keys: bool = False) -> str:
     >>> dumps({"b": [1, None, "ε"], "a": {}}, sort_keys=True)
     '{"a":{},"b":[1,null,"ε"]}'
     """
+    if _room(value, _STEP) >= 0:
+        return (_SORTING if sort_keys else _ENCODER).encode(value)
     return "".join(_pieces(value, sort_keys=sort_keys))
 
 
@@ -42,7 +47,27 @@ def loads(stored: bytes) -> Any:
 
 
 def _write(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
+
+
+def _room(value: object, room: int) -> int:
+    """Return how many of this number of items are left after those of a value; negative if it takes several steps."""
+    items: Iterable[object] = ()
+    if isinstance(value, dict):
+        if not all(isinstance(name, str) for name in value):
+            return -1
+        items = value.values()
+    elif isinstance(value, list | tuple):
+        items = value
+    else:
+        return room
+    room -= len(value)
+    for item in items if room >= 0 else ():
+        if isinstance(item, dict | list | tuple):
+            room = _room(item, room)
+            if room < 0:
+                break
+    return room
 
 
 def _pieces(value: object, *, sort_keys: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ float.
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 #: Enough for every privacy cost; samplers use more digits where a word does not decide.
 DIGITS = 40
@@ -19,7 +19,12 @@ _LIMIT = 10**9  # exponents of Decimal are capped here, far beyond e to the powe
 #: eˣ is enclosed in (0, 10^-400000) below −EXPONENT_MAX and rejected above EXPONENT_MAX: no privacy cost or noise needs
 #: it.
 EXPONENT_MAX = 10**6
-_NOTHING = Fraction(1, 10**400_000)  # e^-1000000 is about 10^-434294
+
+
+@cache
+def _nothing() -> Fraction:
+    """Return a number above e^-1000000, which is about 10^-434294; computed when it is needed, because it is long."""
+    return Fraction(1, 10**400_000)
 
 
 def _context(digits: int, rounding: str) -> Context:
@@ -43,7 +48,7 @@ def exp(x: Fraction, digits: int = DIGITS) -> Enclosure:
     if not x <= EXPONENT_MAX:
         raise ValueError("exp needs an argument of at most a million")
     if x < -EXPONENT_MAX:
-        return Fraction(0), _NOTHING
+        return Fraction(0), _nothing()
     if x == 0:
         return Fraction(1), Fraction(1)
     # the error of the argument is multiplied by |x|, so it gets that many more digits

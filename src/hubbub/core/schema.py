@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from hubbub.core import wire
+from hubbub.core.blocks import Blocks, BlockSet
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 
@@ -107,6 +108,79 @@ class Column:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Columns whose values identify a row of another private table by its key; `kinds` are the types of both."""
+
+    columns: tuple[str, ...]
+    table: str
+    key: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerPath:
+    """How the owner of a row is found: along references, up to the privacy ID column of the last table."""
+
+    steps: tuple[Reference, ...]
+    column: str
+    kind: Kind
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that the path passes, the nearest first."""
+        return tuple(step.table for step in self.steps)
+
+    def to_json(self) -> wire.Json:
+        """Return it as JSON values."""
+        steps = [
+            {
+                "columns": list(step.columns),
+                "of": step.table,
+                "key": list(step.key),
+                "kinds": [kind.value for kind in step.kinds],
+            }
+            for step in self.steps
+        ]
+        return {"steps": steps, "column": self.column, "kind": self.kind.value}
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
+        steps = tuple(
+            Reference(tuple(step["columns"]), step["of"], tuple(step["key"]), tuple(map(Kind, step["kinds"])))
+            for step in form["steps"]
+        )
+        return cls(steps, form["column"], Kind(form["kind"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """One hour, day, week or month of a person: the value of `column`, and the period in which `time` lies."""
+
+    column: str
+    kind: Kind
+    per: str
+    time: str
+    time_kind: Kind
+
+    @property
+    def name(self) -> str:
+        """The name of the unit where the privacy ID column is named, such as `user per day`."""
+        return f"{self.column} per {self.per}"
+
+    def to_json(self) -> wire.Json:
+        """Return it as JSON values."""
+        kinds = {"kind": self.kind.value, "time_kind": self.time_kind.value}
+        return {"column": self.column, "per": self.per, "time": self.time} | kinds
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
+        kinds = {name: Kind(form[name]) for name in ("kind", "time_kind")}
+        return cls(**{**form, **kinds})
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PrivacyUnit:
     """The privacy unit: all rows with the same value of the privacy ID column, or each row where `column` is None.
@@ -118,6 +192,9 @@ class PrivacyUnit:
     auto     whether each query finds its bounds privately; `groups` and `rows` are then the public maximum of the rows
              of one unit
     rows_total  maximum number of rows that one unit contributes to all groups together; None: groups times rows
+    path     where rows belong to the owner of a row of another table: the way there. `column` is then the reference
+             that holds the privacy ID, or a name such as `customers.id` that is no column of the table
+    period   where one period of a person is protected: which; `column` is then its name, such as `user per day`
     """
 
     column: str | None
@@ -126,16 +203,36 @@ class PrivacyUnit:
     entity: str = ""
     auto: bool = False
     rows_total: int | None = None
+    path: OwnerPath | None = None
+    period: Period | None = None
 
     def __repr__(self) -> str:
         # stored in the replay keys of ledgers, in which an undeclared entity was the name of the column
         entity = self.entity or self.column or ""
         more = ", auto=True" if self.auto else "" if self.rows_total is None else f", rows_total={self.rows_total!r}"
+        more += "" if self.path is None else f", path={self.path!r}"
+        more += "" if self.period is None else f", period={self.period!r}"
         return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r}{more})"
 
     def to_json(self) -> wire.Json:
-        """Return it as JSON values; `auto` and `rows_total` are there only where they are set."""
-        return {name: value for name, value in asdict(self).items() if name not in ("auto", "rows_total") or value}
+        """Return it as JSON values; what was added later is there only where it is set."""
+        form = {name: value for name, value in asdict(self).items() if name not in _LATER or value}
+        form |= {} if self.path is None else {"path": self.path.to_json()}
+        return form if self.period is None else form | {"period": self.period.to_json()}
+
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
+        path, period = form.get("path"), form.get("period")
+        parts = {
+            "path": None if path is None else OwnerPath.from_json(path),
+            "period": None if period is None else Period.from_json(period),
+        }
+        return cls(**{**form, **parts})
+
+
+#: Fields of a privacy unit that its JSON form omits where they are not set.
+_LATER = ("auto", "rows_total", "path", "period")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +250,28 @@ class Table:
     columns: tuple[Column, ...]
     unit: PrivacyUnit | None
     relation: Relation = Relation.ADD_REMOVE
-    unique: tuple[str, ...] | None = None  #: public tables: columns that identify a row, checked at loading
+    unique: tuple[str, ...] | None = None  #: columns that identify a row, checked whenever the data changes
     arrivals: bool = False  #: private tables: whether the number of arrivals in streams is public
     size: int | None = field(default=None, repr=False, compare=False)
     repeats: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     rows: Mapping[str, tuple[Value | None, ...]] = field(default_factory=dict, repr=False, compare=False)
     lengths: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    #: private tables: further owners of each row, who are protected as well
+    others: tuple[PrivacyUnit, ...] = field(default=(), repr=False)
+    #: private tables: the periods that have budgets of their own, and those of them that are read
+    blocks: Blocks | None = field(default=None, repr=False)
+    #: private tables: roughly how many rows there are, by the owner's public word; decides speed and memory alone
+    expected_rows: int | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def owners(self) -> tuple[PrivacyUnit, ...]:
+        """All owners of a row; more than one if the promise holds for each of them."""
+        return () if self.unit is None else (self.unit, *self.others)
+
+    @property
+    def read_blocks(self) -> BlockSet | None:
+        """The blocks that are read, and charged; None for a table without blocks."""
+        return None if self.blocks is None else self.blocks.read
 
     @property
     def public(self) -> bool:
@@ -170,14 +283,38 @@ class Table:
         """Whether the number of rows of a private table is public: neighbors differ in the contents of one row."""
         return self.unit is not None and self.unit.column is None and self.relation is Relation.REPLACE
 
+    @property
+    def references(self) -> frozenset[str]:
+        """The columns by which rows find their owner or are found by others, visible or not."""
+        path = None if self.unit is None else self.unit.path
+        period = None if self.unit is None else self.unit.period
+        owner = () if period is None else (period.column, period.time)
+        time = () if self.blocks is None else (self.blocks.column,)
+        return frozenset((self.unique or ()) + owner + time + (path.steps[0].columns if path is not None else ()))
+
+    def owner_kind(self, owner: PrivacyUnit | None = None) -> Kind | None:
+        """Return the kind of the privacy ID, or of that of another owner; None if it has no declared type."""
+        unit = owner or self.unit
+        if unit is not None and unit.path is not None:
+            return unit.path.kind
+        if unit is not None and unit.period is not None:
+            return Kind.TEXT
+        return next((c.kind for c in self.columns if unit is not None and c.name == unit.column), None)
+
+    @property
+    def privacy_id(self) -> str | None:
+        """The privacy ID column, if queries can name it, as in COUNT(DISTINCT patient_id)."""
+        name = None if self.unit is None else self.unit.column
+        return name if name is not None and self.column(name) is not None else None
+
     def column(self, name: str) -> Column | None:
         """Return the visible column of this exact name, or None."""
         return next((c for c in self.columns if c.name == name and not c.hidden), None)
 
     def shown(self) -> Self:
         """Return the table without hidden columns; the privacy ID column stays, because it is named anyway."""
-        privacy_id = None if self.unit is None else self.unit.column
-        return replace(self, columns=tuple(c for c in self.columns if not c.hidden or c.name == privacy_id))
+        privacy_ids = {unit.column for unit in self.owners}
+        return replace(self, columns=tuple(c for c in self.columns if not c.hidden or c.name in privacy_ids))
 
     def to_json(self) -> wire.Json:
         """Return the declaration, and nothing else, as JSON values."""
@@ -188,6 +325,8 @@ class Table:
             "relation": self.relation.value,
             "unique": None if self.unique is None else list(self.unique),
             "arrivals": "public" if self.arrivals else "hidden",
+            **({"others": [unit.to_json() for unit in self.others]} if self.others else {}),
+            **({} if self.blocks is None else {"blocks": self.blocks.to_json()}),
         }
 
     @classmethod
@@ -196,11 +335,13 @@ class Table:
         return cls(
             name=form["name"],
             columns=tuple(map(Column.from_json, form["columns"])),
-            unit=None if form["unit"] is None else PrivacyUnit(**form["unit"]),
+            unit=None if form["unit"] is None else PrivacyUnit.from_json(form["unit"]),
             relation=Relation(form["relation"]),
             unique=None if form["unique"] is None else tuple(form["unique"]),
             arrivals=form.get("arrivals") == "public",
             size=form.get("rows"),
+            others=tuple(PrivacyUnit.from_json(unit) for unit in form.get("others", ())),
+            blocks=None if "blocks" not in form else Blocks.from_json(form["blocks"]),
         )
 
 

@@ -7,6 +7,7 @@ whose symmetric difference is two. So every sensitivity in hubbub states its rel
 Tested in tests/mechanisms/test_sensitivity.py.
 """
 
+import re
 from enum import Enum
 from typing import Literal
 
@@ -25,6 +26,25 @@ class Relation(Enum):
         (1, 2)
         """
         return 1 if self is Relation.ADD_REMOVE else 2
+
+
+_PERIOD = re.compile(r"(.+) per (hour|day|week|month)")
+
+
+def period_guarantee(unit: str) -> str:
+    """Say what a unit by time protects, given its name; an empty string for other units.
+
+    >>> period_guarantee("user per day")
+    'what is protected is one day of one user; k days of a user cost k times as much privacy'
+    >>> period_guarantee("user")
+    ''
+    """
+    match = _PERIOD.fullmatch(unit)
+    if match is None:
+        return ""
+    person, per = match.groups()
+    cost = f"k {per}s of a {person} cost k times as much privacy"
+    return f"what is protected is one {per} of one {person}; {cost}"
 
 
 #: The hash that selects which rows to truncate: the engine's own, or md5 of text, which all engines share.

@@ -14,7 +14,6 @@ import numpy as np
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.chain import Entry, canonical
 from hubbub.analyses.base import PreparedAnalysis
-from hubbub.core.events import to_facts
 from hubbub.curator.seeds import Seeds
 from hubbub.errors import SpentError
 from hubbub.noise.source import RandomSource, ReplaySource, SeededSource
@@ -93,12 +92,12 @@ def run_hash(planned: PreparedAnalysis, text: str, versions: Mapping[str, str], 
     """
     facts = [
         text,
-        canonical(to_facts(planned.event)),
+        canonical(planned.event_facts),
         list(rendering),
         str(planned.epsilon),
         str(planned.delta),
         dict(versions),
-        [table.to_json() for table in planned.tables],
+        planned.table_facts,
         "None" if planned.limits is None else f"Limits(groups={planned.limits.groups}, rows={planned.limits.rows})",
         list(planned.statements),
         _machine(),

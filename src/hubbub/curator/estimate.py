@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.status import BudgetStatus
 from hubbub.analyses.base import PreparedAnalysis
-from hubbub.answers.estimate import Estimate, describe_target
+from hubbub.answers.estimate import Estimate, FreeAnswer, describe_target
 from hubbub.answers.left_out import LeftOut
 
 
@@ -17,11 +17,13 @@ def make_estimate(
     left_out: LeftOut | None = None,
     units: int | None = None,
     rows: int | None = None,
+    free: FreeAnswer | None = None,
+    work: str = "",
 ) -> Estimate:
     """Make the estimate of an analysis; SQL is shown only where it does not depend on noisy answers.
 
     `statuses` are the budgets that the analysis would be charged to; `units` and `rows` are the known
-    numbers of privacy units and rows.
+    numbers of privacy units and rows, `free` is what earlier releases tell, and `work` says what it takes.
     """
     loss = privacy_cost(prepared.event)
     refusals = [refusal for status in statuses if (refusal := status.refusal(loss)) is not None]
@@ -37,7 +39,7 @@ def make_estimate(
         derivation=prepared.derivation,
         admitted=admitted,
         largest=min(status.largest(admitted=admitted) for status in statuses),
-        scaling=tuple((each.epsilon, each.expected) for each in prepared.scaling()),
+        scaling=prepared.errors_by_price,
         sql=prepared.statements,
         target=describe_target(within.strip(), prepared.expected) if "%" in within else "",
         left_out=left_out,
@@ -45,6 +47,8 @@ def make_estimate(
         intervals=prepared.joint_intervals(),
         fits=min(fits) if len(fits) == len(statuses) else None,
         units=units,
+        work=work,
         group_rows=None if rows is None or not prepared.cells else max(1, rows // prepared.cells),
+        free=free,
         refusal=" ".join(f"{refusal.message} {refusal.remedy}" for refusal in refusals[:1]),
     )

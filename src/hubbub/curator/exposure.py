@@ -24,6 +24,9 @@ _NAMES = (
     "streams.lock",
     "streams.new",
     "audit.key",
+    "schedules.json",
+    "schedules.lock",
+    "schedules.new",
 )
 #: The name of the ledger folder that hubbub creates.
 _OURS = "hubbub-ledger"

@@ -1,19 +1,17 @@
 """Past charges and their releases, read from the ledger for free."""
 
-import json
 from collections.abc import Set
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import islice
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import privacy_cost
+from hubbub.accounting.cost import event_of_facts, privacy_cost
 from hubbub.accounting.disclosure import approximate_cost
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.answers.budget import PastCharge
 from hubbub.core import chunked_json as pieces
-from hubbub.core.events import from_facts
 from hubbub.errors import ParameterError
 
 #: A query over several private tables charges each, one after the other; few other charges can come between.
@@ -66,7 +64,7 @@ def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
 
 
 def _past(snapshot: Snapshot, entry: Entry, policy: Policy, unseen: Unseen) -> PastCharge:
-    loss, holder = privacy_cost(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
+    loss, holder = privacy_cost(event_of_facts(entry.facts)), _holder(snapshot, entry, unseen)
     stored = None if holder is None or loss.pure is not None else snapshot.body(holder)
     if stored is None:
         epsilon, delta = approximate_cost(loss, delta=_delta(policy, entry.dataset))

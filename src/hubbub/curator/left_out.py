@@ -18,8 +18,22 @@ from hubbub.sql.estimates import mentioned
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import Cells
 from hubbub.sql.measures import BoundedSum, KeyWeight, UnitCount
+from hubbub.sql.natural_bounds import clamps
+from hubbub.sql.numbered import most_rows
 from hubbub.sql.plan import Plan
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, columns
+from hubbub.sql.relations import (
+    Filter,
+    Join,
+    PerUnit,
+    Project,
+    Rel,
+    Scan,
+    Truncate,
+    Union,
+    UnitWindow,
+    columns,
+    window_expressions,
+)
 
 #: Keys of the owner's profiles start with this word. An analyst's keys start with "key", "replay" or "plan".
 PUBLISHED = "profile"
@@ -36,6 +50,8 @@ def describe(plan: Plan) -> LeftOut:
     if limits is None:
         return LeftOut(names, clamped=clamped)
     unit = next(table.unit.column for table in private if table.unit is not None)
+    if limits.owners > 1:
+        return replace(_of_owners(plan, names, unit), clamped=clamped)
     if _one_row(plan.query.relation):
         return LeftOut(names, unit, counts="units", clamped=clamped)
     measures = [noised.measure for noised in plan.measures if not isinstance(noised.measure, KeyWeight)]
@@ -54,6 +70,19 @@ def describe(plan: Plan) -> LeftOut:
         clamped=clamped,
         rows_total=None if once else limits.total,
     )
+
+
+def _of_owners(plan: Plan, names: str, unit: str | None) -> LeftOut:
+    """State the bound that a query over rows with two owners chose, or that it will choose one."""
+    columns = next(tuple(str(each.column) for each in table.owners) for table in plan.tables if table.others)
+    maximum = None if plan.limits is None else plan.limits.rows
+    statement = LeftOut(names, unit, maximum=maximum, owners=columns)
+    for place, chosen in sorted(plan.left_out.items()):
+        measure = plan.measures[place].measure
+        if isinstance(measure, BoundedSum):
+            return replace(statement, total=chosen.bound * float(measure.step))
+        return replace(statement, rows=chosen.bound)
+    return statement
 
 
 def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
@@ -76,7 +105,9 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
 
 
 def _one_row(rel: Rel) -> bool:
-    """Say whether a relation has at most one row of each unit, because a subquery groups by the unit alone."""
+    """Say whether a relation has at most one row of each unit: its rows are grouped by the unit, or numbered."""
+    if most_rows(rel) == 1:
+        return True
     while isinstance(rel, Filter | Project):
         rel = rel.input
     return isinstance(rel, PerUnit) and not rel.keys
@@ -106,6 +137,10 @@ def _grouped_by(plan: Plan) -> str | None:
     return _sources(scan).get(key.expr.name) if isinstance(key.expr, Col) else None
 
 
+#: What is clamped where a count or a sum of one unit's rows has the bounds that `rows_total` implies.
+WITHIN_UNIT = "A count or sum for each unit"
+
+
 def _sources(scan: Scan) -> dict[str, str]:
     return {column.name: source for column, source in zip(scan.columns, scan.sources, strict=True)}
 
@@ -116,9 +151,14 @@ def _clamped(plan: Plan, private: Iterable[Table]) -> tuple[Clamp, ...]:
     tables, bounds = {table.name for table in private}, dict[str, Bounds]()
     for scan, source in _read(plan.query.relation, names):
         column = scan.table.column(source)
-        if scan.table.name in tables and column is not None and column.kind.numeric and column.bounds is not None:
+        if scan.table.name not in tables or column is None or not column.kind.numeric or column.values is not None:
+            continue
+        if column.bounds is not None:
             bounds[source] = column.bounds if not column.auto else (_found_bounds(plan, scan, source) or column.bounds)
-    return tuple(Clamp(name, brief(each.low), brief(each.high)) for name, each in sorted(bounds.items()))
+    within = {each for aggregate in plan.query.aggregates for expr in aggregate.arguments for each in clamps(expr)}
+    counts = [(WITHIN_UNIT, each) for each in sorted(within, key=lambda each: (each.low, each.high))]
+    listed = [*sorted(bounds.items()), *counts]
+    return tuple(Clamp(name, brief(each.low), brief(each.high)) for name, each in listed)
 
 
 def _found_bounds(plan: Plan, scan: Scan, source: str) -> Bounds | None:
@@ -141,6 +181,9 @@ def _read(rel: Rel, names: set[str]) -> Iterator[tuple[Scan, str]]:
             inner = [e for name, e in rel.keys if name in names]
             inner += [e.argument for name, e in rel.aggregates if name in names and e.argument is not None]
             yield from _read(rel.input, {each for expr in inner for each in mentioned(expr)})
+        case UnitWindow():
+            read = [e for name, each in rel.functions if name in names for e in window_expressions(each)]
+            yield from _read(rel.input, names | {each for expr in read for each in mentioned(expr)})
         case Join():
             yield from _read(rel.left, names)
             yield from _read(rel.right, names)

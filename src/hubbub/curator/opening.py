@@ -3,16 +3,17 @@
 Tested in tests/curator/test_exposure.py.
 """
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hubbub.accounting.anchor import Anchor, FileAnchor, TwoAnchors, default_path, former_path
 from hubbub.accounting.declarations import problems
-from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.ledger import Ledger, now
+from hubbub.accounting.sqlite import SqliteStore, reserve
 from hubbub.accounting.store import Store
 from hubbub.config import Config
 from hubbub.core.schema import Table
-from hubbub.curator import Curator
+from hubbub.curator import Curator, keys
 from hubbub.curator import exposure as custody
 from hubbub.curator.draws import Draws
 from hubbub.curator.public import read_public_table
@@ -30,15 +31,15 @@ def is_postgres(config: Config) -> bool:
     return (config.places.database or "").startswith(("postgresql://", "postgres://"))
 
 
-def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False) -> Store:
-    """Open the ledger's database; `exclusive` locks a database file against other processes."""
+def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False, guard: int | None = None) -> Store:
+    """Open the ledger's database; `exclusive` locks a database file against other processes, `guard` shares a lock."""
     if is_postgres(config):
         from hubbub.accounting.postgres import PostgresStore
 
         return PostgresStore(config.places.database or "", read_only=read_only)
     if not read_only:
         create_folder(config.database.parent)
-    return SqliteStore(config.database, read_only=read_only, exclusive=exclusive)
+    return SqliteStore(config.database, read_only=read_only, exclusive=exclusive, guard=guard)
 
 
 def anchor_of(config: Config) -> Anchor:
@@ -76,6 +77,25 @@ def storage_warnings(config: Config) -> list[str]:
     return warnings
 
 
+def unreadable_values(config: Config) -> list[str]:
+    """Warn of columns of CSV files whose values cannot be read as declared. It reads their data, for the owner."""
+    warnings = []
+    for name, dataset in config.datasets.items():
+        if dataset.place.form != "csv":
+            continue
+        from hubbub.engines.duckdb.unreadable import unreadable
+
+        kinds = {column.name: column.kind for column in dataset.table.columns if not column.hidden}
+        looked, counts = unreadable(dataset.place, kinds)
+        warnings += [
+            f"{name}: {count:,} of the first {looked:,} values of {column} cannot be read as {kinds[column].value}, and"
+            " queries see NULL in their place. Correct the type or the file: decimals have a point, dates are written"
+            " 2024-12-31. Only you see this count."
+            for column, count in counts.items()
+        ]
+    return warnings
+
+
 def folder_of(config: Config) -> Path:
     """Give the folder of the files that are stored beside the ledger."""
     return config.path.parent / "hubbub-ledger" if is_postgres(config) else config.database.parent
@@ -87,15 +107,25 @@ def seeds_of(config: Config, ledger: str) -> Seeds:
     return Seeds(seed_folder(chosen, folder_of(config)), ledger)
 
 
-def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
-    """Open ledger and engine. Private data is not read before the first charge."""
+def reserve_ledger(config: Config) -> int | None:
+    """Lock the ledger's file for this process and its children; None for a ledger in PostgreSQL."""
+    if is_postgres(config):
+        return None
+    create_folder(config.database.parent)
+    return reserve(config.database, exclusive=True)
+
+
+def open_curator(
+    config: Config, *, exclusive: bool = False, guard: int | None = None, clock: Callable[[], int] = now
+) -> Curator:
+    """Open ledger and engine. Private data is not read before the first charge; `clock` gives microseconds."""
     tables, folder = tables_of(config), folder_of(config)
     create_folder(folder)
     custody.restrict(exposed_files(config))
-    store = store_of(config, exclusive=exclusive)
+    store = store_of(config, exclusive=exclusive, guard=guard)
     try:
         seeds = seeds_of(config, store.ledger)
-        ledger = Ledger.open(store, policy=config.policy, anchor=anchor_of(config))
+        ledger = Ledger.open(store, policy=config.policy, anchor=anchor_of(config), clock=clock)
         with ledger.snapshot() as snapshot:
             seeds.sweep(lambda charge: bool(snapshot.released(charge, charge)))
     except BaseException:
@@ -144,6 +174,18 @@ def count_public_rows(config: Config, name: str) -> int:
     engine = _engine(config)
     try:
         return count_rows(config.datasets[name].table, engine_for(engine, [name]))
+    finally:
+        engine.close()
+
+
+def key_problems(config: Config, names: Iterable[str]) -> list[ConfigError]:
+    """List the datasets, of these, whose declared key is not unique. It reads their data, for the owner."""
+    tables = [config.datasets[name].table for name in names]
+    if not any(table.unit is not None and table.unique is not None for table in tables):
+        return []
+    engine = _engine(config)
+    try:
+        return keys.key_problems(tables, engine)
     finally:
         engine.close()
 

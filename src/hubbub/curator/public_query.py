@@ -7,7 +7,7 @@ it is read, can reach private data.
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from hubbub.answers.cell_text import Cell
 from hubbub.answers.estimate import PUBLIC, Estimate
-from hubbub.answers.release import Cell, Output, Release
+from hubbub.answers.release import Output, Release
 from hubbub.core import call
-from hubbub.core.schema import Kind, Table, Value
+from hubbub.core.schema import Table
+from hubbub.curator.public_binding import TYPES, check_binding
 from hubbub.curator.question import Question
 from hubbub.engines.base import Arrays, DataSource, Engine, EngineLimits, View, identifier
 from hubbub.engines.duckdb.connection import DuckDBEngine
@@ -29,26 +31,14 @@ from hubbub.engines.registry import engine_named
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import release_size
 from hubbub.sql.bind_scope import matches
-from hubbub.sql.nodes import CALLABLE
-from hubbub.sql.parse import parse, unsupported_function
+from hubbub.sql.generate import duckdb_sql
+from hubbub.sql.ordinary_sql import check_ordinary, kind_of, with_parameters
+from hubbub.sql.parse import parse
+from hubbub.sql.spellings import settle
 from hubbub.sql.text import SourceText
 
 #: Maximum number of seconds of a free query.
 MAX_SECONDS = 30
-
-_FUNCTIONS = frozenset(name.lower() for name in CALLABLE)
-_KINDS = {"BOOLEAN": "boolean", "VARCHAR": "text", "DATE": "date", "FLOAT": "real", "DOUBLE": "real"}
-_INTEGERS = frozenset(
-    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-)
-_TYPES = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.REAL: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
 
 
 @dataclass(frozen=True)
@@ -71,6 +61,7 @@ class PublicQuery:
         self, views: Sequence[View], engine: Callable[[str], Engine], versions: Mapping[str, str], limits: EngineLimits
     ) -> Release:
         """Run the query on these views, of which those on servers are read through their `engine` first."""
+        check_binding(self.sql, views)
         with tempfile.TemporaryDirectory(prefix="hubbub-public-") as folder:
             local = [
                 _copy(view, engine(view.name), Path(folder) / f"{place}.parquet")
@@ -78,7 +69,7 @@ class PublicQuery:
                 else view
                 for place, view in enumerate(views)
             ]
-            runner = DuckDBEngine(local, limits=replace(limits, seconds=min(limits.seconds, MAX_SECONDS)))
+            runner = DuckDBEngine(local, limits=_modest(limits))
             try:
                 types = runner.run(_types_query(self.sql)).through(dict)
                 arrays = runner.run(self.sql).through(dict)
@@ -95,6 +86,11 @@ class PublicQuery:
         return {"public": True, "query": self.text, "data": data, "ledger": []}
 
 
+def _modest(limits: EngineLimits) -> EngineLimits:
+    """Return the limits of a free query: each opens a database of its own, beside that of charged queries."""
+    return replace(limits, memory=limits.server_memory, seconds=min(limits.seconds, MAX_SECONDS))
+
+
 def public_query(question: Question, tables: Mapping[str, Table], *, most: int) -> PublicQuery | None:
     """Return the query if it reads public tables and no other; None if the usual path must decide.
 
@@ -105,19 +101,23 @@ def public_query(question: Question, tables: Mapping[str, Table], *, most: int) 
     """
     if call.is_call(question.sql):
         return None
-    tree, source = parse(question.sql, dialect=question.dialect)
+    tree, source = parse(question.sql, dialect=question.dialect, released=True)
     used = _public_tables(tree, tables)
     if not used:
         return None
-    for function in tree.find_all(exp.Anonymous):
-        if function.name.lower() not in _FUNCTIONS:
-            raise unsupported_function(source, function, f"`{function.name}`")
-    written = _limited(_with_parameters(tree.copy(), question.values(), source), source, most)
+    values = question.values()
+    written, given = with_parameters(settle(tree.copy(), question.dialect, source), values, source)
+    if len(given) < len(values):
+        raise source.error(
+            None, "HB509", "Some parameters are not used in the query.", "Pass one value for each parameter."
+        )
+    written = _limited(written, source, most)
     _name_tables(written, used)
-    sql = written.sql(dialect="duckdb", identify=True, comments=False)
+    sql = duckdb_sql(written, source, identify=True)
     # the text that runs must read what was checked, whatever the generator wrote
-    if _public_tables(parse(sql)[0], tables) != used:
+    if _public_tables(parse(sql, released=True)[0], tables) != used:
         return None
+    check_ordinary(sql, [table.name for table in used], source)
     return PublicQuery(question.text(), sql, used)
 
 
@@ -130,7 +130,7 @@ def _public_tables(tree: exp.Expr, tables: Mapping[str, Table]) -> tuple[Table, 
         name = node.this
         if not isinstance(name, exp.Identifier) or node.args.get("db") or node.args.get("catalog"):
             return ()
-        if any(matches(cte.alias, name) for cte in _ctes_in_scope(node)):
+        if any(matches(cte.alias, name) for cte in ctes_in_scope(node)):
             continue
         candidates = [table for table in tables.values() if matches(table.name, name)]
         if len(candidates) != 1 or not candidates[0].public:
@@ -143,13 +143,13 @@ def _name_tables(tree: exp.Expr, used: Sequence[Table]) -> None:
     """Write each table as it is declared, or as its WITH clause names it: case counts in quoted names."""
     for node in tree.find_all(exp.Table):
         name = node.this
-        known = [cte.alias for cte in _ctes_in_scope(node)] + [table.name for table in used]
+        known = [cte.alias for cte in ctes_in_scope(node)] + [table.name for table in used]
         declared = next((each for each in known if matches(each, name)), None)
         if declared is not None and declared != name.name:
             node.set("this", exp.to_identifier(declared, quoted=True))
 
 
-def _ctes_in_scope(node: exp.Expr) -> Iterator[exp.CTE]:
+def ctes_in_scope(node: exp.Expr) -> Iterator[exp.CTE]:
     """List the WITH items that a table name can refer to: of enclosing queries, and before the one it is in."""
     child: exp.Expr | None = node
     while child is not None and (parent := child.parent) is not None:
@@ -163,47 +163,11 @@ def _ctes_in_scope(node: exp.Expr) -> Iterator[exp.CTE]:
         child = parent
 
 
-def _with_parameters(tree: exp.Expr, values: Sequence[Value], source: SourceText) -> exp.Expr:
-    """Replace parameters by their values."""
-    used = set()
-
-    def substituted(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Placeholder | exp.Parameter):
-            return node
-        name = node.name if isinstance(node, exp.Placeholder) else str(node.this.name)
-        number = int(name) if name.isdecimal() and len(name) < 6 else 0
-        if not 1 <= number <= len(values):
-            raise source.error(
-                None, "HB509", "A parameter has no value.", "Pass one value for each ?, or for $1, $2, …."
-            )
-        used.add(number)
-        return _literal(values[number - 1])
-
-    tree = tree.transform(substituted)
-    if len(used) < len(values):
-        raise source.error(
-            None, "HB509", "Some parameters are not used in the query.", "Pass one value for each parameter."
-        )
-    return tree
-
-
-def _literal(value: Value) -> exp.Expr:
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if isinstance(value, int | Fraction):
-        number = exp.Literal.number(str(abs(value) if isinstance(value, int) else abs(float(value))))
-        return exp.Neg(this=number) if value < 0 else number
-    if isinstance(value, date):
-        kind = "timestamp" if isinstance(value, datetime) else "date"
-        return exp.cast(exp.Literal.string(value.isoformat()), kind)
-    return exp.Literal.string(str(value).replace("\0", ""))
-
-
 def _limited(tree: exp.Expr, source: SourceText, most: int) -> exp.Expr:
     """Limit the number of rows to one more than a result may have, so that a larger one is noticed."""
     clause = tree.args.get("limit")
     if clause is None:
-        return tree.limit(most + 1) if isinstance(tree, exp.Select | exp.Union) else tree
+        return tree.limit(most + 1) if isinstance(tree, exp.Select | exp.SetOperation) else tree
     number = clause.args.get("expression") or clause.args.get("count")
     if not isinstance(number, exp.Literal) or not number.is_int:
         raise source.error(clause, "HB508", "LIMIT must be a whole number.", "Write a number such as LIMIT 10.")
@@ -221,21 +185,10 @@ def _types_query(sql: str) -> str:
 def _output(name: str, kind: str, arrays: Arrays) -> Output:
     """Convert one column; NULL, NaN and infinity become None."""
     array = arrays[name]
-    shown = _kind(kind)
+    shown = kind_of(kind)
     mask = np.ma.getmaskarray(array).tolist()
     cells = [None if hidden else _cell(cell, shown) for cell, hidden in zip(_plain(array, shown), mask, strict=True)]
     return Output(name, shown, cells)
-
-
-def _kind(kind: str) -> str:
-    """Return the kind of a DuckDB type; intervals and nested types are shown as text."""
-    if kind in _INTEGERS:
-        return "integer"
-    if kind.endswith("]"):
-        return "text"
-    if kind.startswith("DECIMAL"):
-        return "real"
-    return "timestamp" if kind.startswith("TIMESTAMP") else _KINDS.get(kind, "text")
 
 
 def _plain(array: NDArray[Any], kind: str) -> list[object]:
@@ -277,7 +230,7 @@ def _copy(view: View, engine: Engine, path: Path) -> View:
             "Query it on its server, or join it with a private table there.",
         )
     chosen = ", ".join(
-        f"CAST(c{place} AS {_TYPES[kind]}) AS {identifier(name)}" for place, (name, kind) in enumerate(view.columns)
+        f"CAST(c{place} AS {TYPES[kind]}) AS {identifier(name)}" for place, (name, kind) in enumerate(view.columns)
     )
     with duckdb.connect() as connection:
         connection.register("cells", cells)
@@ -299,7 +252,7 @@ def _texts(array: NDArray[Any]) -> list[str | None]:
 def _failed() -> QueryError:
     return QueryError(
         "HB579",
-        f"The query on public tables failed or took longer than {MAX_SECONDS} seconds. Nothing was charged.",
+        f"The query on public tables failed or took longer than {MAX_SECONDS} seconds.",
         "Check casts and divisions, or select fewer rows.",
     )
 

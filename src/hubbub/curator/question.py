@@ -3,22 +3,24 @@
 Tested in tests/curator/test_path.py.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import TypedDict
 
 from hubbub.analyses.base import PreparedAnalysis, Setting
 from hubbub.answers.options import exact_parameter
 from hubbub.core import call, numbers
+from hubbub.core.asked import once
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
 from hubbub.sql.expressions import Col
+from hubbub.sql.generate import duckdb_sql
 from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
+from hubbub.sql.spellings import is_ambiguous
 
 #: The share of the caps' δ that a query takes by default to select groups. It is at most a hundredth of what is left
 #: of the half that privacy filters reserve for such failures, until nine tenths of that half are spent. It depends on
@@ -48,6 +50,8 @@ class Question:
     groups, rows   tighter contribution bounds than the owner's: less noise, where units contribute less
     weights        relative importance of the accuracy of outputs
     raw            do not clamp estimates: negative counts, averages outside their bounds
+    combine        pay less where earlier releases and a new one together are as exact as the price or target asks
+    free           answer only from earlier releases, however exact that is, and charge nothing
     intervals      "each" interval holds with 95%, or all of the answer at once ("joint"); computed from the same noise
     user_function  prepares an analysis of user-defined code; text and requests cannot carry it
     """
@@ -64,6 +68,8 @@ class Question:
     raw: bool = False
     dialect: str = "duckdb"
     intervals: str = "each"
+    combine: bool = False
+    free: bool = False
     user_function: Callable[[Setting], PreparedAnalysis] | None = None
 
     @property
@@ -77,6 +83,24 @@ class Question:
             )
         return self.intervals == "joint"
 
+    @property
+    def priced(self) -> bool:
+        """Whether there is a price or a target; calls say so themselves where they lack one."""
+        return self.epsilon is not None or self.within is not None or call.is_call(self.sql)
+
+    @property
+    def only_free(self) -> bool:
+        """Whether the answer may cost nothing: `free` says so, or there is neither a price nor a target."""
+        return self.free or not self.priced
+
+    def planned(self) -> "Question":
+        """Give the question that is planned: one without a price is planned at some price, which is never charged."""
+        return self if self.priced else replace(self, epsilon=Fraction(1))
+
+    def not_free(self) -> ParameterError:
+        """Give the error of a question that may cost nothing and is not determined by earlier releases."""
+        return not_free() if self.free else _unpriced()
+
     def values(self) -> tuple[Value, ...]:
         """Give the exact values of the parameters."""
         return tuple(map(exact_parameter, self.parameters))
@@ -84,11 +108,7 @@ class Question:
     def wants_accuracy(self) -> bool:
         """Return whether `within` is given instead of `epsilon`; exactly one must be."""
         if (self.epsilon is None) == (self.within is None):
-            raise ParameterError(
-                "HB132",
-                "Neither epsilon nor within was given, or both were.",
-                "Pass exactly one: epsilon=0.1 sets the privacy cost, within=50 sets the target margin of error.",
-            )
+            raise _unpriced()
         return self.epsilon is None
 
     def requested_epsilon(self) -> Fraction:
@@ -136,14 +156,49 @@ class Question:
         >>> Question("select  count(*) -- all\n FROM t WHERE a = $1", parameters=[7], rows=1).text()
         'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7, rows = 1'
         """
+        return once(("text", self.exact()), self._text, weigh=len)
+
+    def exact(self) -> Hashable:
+        """Give everything that a plan depends on, with its types: two questions that are equal in it are the same."""
+        options = (self.epsilon, self.within, self.delta, self.groups, self.rows, self.raw, self.intervals)
+        listed = (*self.parameters, *(part for item in (self.weights or {}).items() for part in item))
+        typed = tuple((type(value), repr(value)) for value in (*options, *listed))
+        return self.sql, self.dialect, len(self.parameters), typed, self.user_function
+
+    def _text(self) -> str:
         text = call.parse_call(self.sql).text() if call.is_call(self.sql) else _canonical(self.sql, self.dialect)
         options = [f"${place} = {value!r}" for place, value in enumerate(self.values(), 1)]
         options += [f"{name} = {value}" for name, value in (("groups", self.groups), ("rows", self.rows)) if value]
         options += [f"weight of {name} = {weight}" for name, weight in sorted((self.weights or {}).items())]
         options += ["raw"] if self.raw else []
+        # queries with different meanings must not share a replay key
+        options += [f"dialect = {self.dialect}"] if self._is_ambiguous() else []
         return f"{text} -- {', '.join(options)}" if options else text
 
+    def _is_ambiguous(self) -> bool:
+        """Tell whether the stored text means something else in DuckDB's dialect."""
+        if call.is_call(self.sql):
+            return False
+        return is_ambiguous(parse(self.sql, dialect=self.dialect, released=True)[0], self.dialect)
 
-@lru_cache(maxsize=1024)
+
+def not_free() -> ParameterError:
+    """Give the error of a question that must cost nothing, where something would have to be charged."""
+    return ParameterError(
+        "HB167",
+        "This answer is not free: no release of exactly this query is recorded for the data as it is now, and earlier"
+        " releases do not determine it. Nothing was run or charged.",
+        "See what it costs with estimate (`hubbub plan`), and ask again without free=True (--free) to pay.",
+    )
+
+
+def _unpriced() -> ParameterError:
+    return ParameterError(
+        "HB132",
+        "Neither epsilon nor within was given, or both were.",
+        "Pass exactly one: epsilon=0.1 sets the privacy cost, within=50 sets the target margin of error.",
+    )
+
+
 def _canonical(sql: str, dialect: str) -> str:
-    return parse(sql, dialect=dialect)[0].sql(dialect="duckdb", comments=False)
+    return duckdb_sql(*parse(sql, dialect=dialect, released=True))

@@ -5,6 +5,7 @@ charge in the ledger's chain.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import sha256
 from typing import Any
@@ -14,18 +15,23 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.chain import Entry
 from hubbub.analyses.base import PreparedAnalysis
+from hubbub.answers import columns as long
+from hubbub.answers.cell_text import Cell
 from hubbub.answers.left_out import LeftOut
-from hubbub.answers.release import Cell, Output, answer_json, read_answer
+from hubbub.answers.release import Output, read_answer, stored_answer
 from hubbub.answers.sampling import SamplingErrors
+from hubbub.answers.stored import is_packed
 from hubbub.core import chunked_json as pieces
 from hubbub.core.events import to_facts
 from hubbub.curator.replay import declared_hash
 from hubbub.mechanisms.top_k import TopK
+from hubbub.sql import release_size as size
 from hubbub.sql import topk
 from hubbub.sql.auto_bounds import LevelHistogram
 from hubbub.sql.explain import describe, show
 from hubbub.sql.measures import KeyWeight, UnitCount
 from hubbub.sql.noise import CellSelections, NoisyMeasure
+from hubbub.sql.owner_levels import RESOLUTION, OwnerLevels
 from hubbub.sql.partition_selection import Rule
 from hubbub.sql.plan import Plan
 from hubbub.sql.presentation import Answer
@@ -56,17 +62,19 @@ def receipt(
                 "unit": "row" if table.unit.column is None else table.unit.column,
                 "version": versions[table.name],
             }
+            | ({"others": [unit.column for unit in table.others]} if table.others else {})
+            | ({} if table.blocks is None or table.blocks.read is None else {"blocks": table.blocks.read.to_json()})
             for table in planned.private
             if table.unit is not None
         ],
         "relation": planned.relation.value,
         "bounds": None if planned.limits is None else planned.limits.to_json(),
         "left_out": left_out.to_json(),
-        **planned.receipt(),
+        **planned.receipt_facts,
         "declared": declared_hash(table.shown() for table in planned.private),
         "wording": WORDING,
         "derivation": list(planned.derivation),
-        "event": to_facts(planned.event),
+        "event": planned.event_facts,
         "charge": {"epsilon": str(planned.epsilon), "delta": str(planned.delta)},
         "ledger": [
             {
@@ -118,7 +126,14 @@ def _top(plan: Plan, top: TopK) -> dict[str, Any]:
     }
 
 
-def _levels(level: LevelHistogram) -> dict[str, Any]:
+def _levels(level: LevelHistogram | OwnerLevels) -> dict[str, Any]:
+    if isinstance(level, OwnerLevels):
+        return {
+            "kind": "bound",
+            "what": f"how much of one owner counts in a cell: one of {len(level.levels)} bounds",
+            "parts": RESOLUTION,
+            "picks": [to_facts(level.mechanism.event)],
+        }
     names = {"rows": "rows", "cells": "groups", "sum": "total of a sum", "values": "largest value"}
     what = names[level.contribution]
     return {
@@ -158,15 +173,17 @@ def _selection(chosen: CellSelections) -> dict[str, Any]:
     return {"kind": "selection", "what": what, "score": choice.function, "level": level, "picks": picks}
 
 
-def outputs(answer: Answer) -> tuple[list[Output], list[float | None]]:
-    """Convert arrays to plain values; NaN and infinite bounds become None."""
-    columns = []
+def outputs(answer: Answer) -> tuple[list[Output], Sequence[float | None]]:
+    """Convert arrays to plain values, or to long columns; NaN and infinite bounds become None."""
+    columns: list[Output] = []
+    noisy = sum(not np.all(np.isnan(low) & np.isnan(high)) for low, high in zip(answer.low, answer.high, strict=True))
+    full = size.has_all_parts(len(answer.ratio), noisy)
     for place, (name, values) in enumerate(zip(answer.columns, answer.values, strict=True)):
         (kind, cells), low, high = _cells(values), answer.low[place], answer.high[place]
         if np.all(np.isnan(low)) and np.all(np.isnan(high)):
             columns.append(Output(name, kind, cells))
             continue
-        sampling = answer.sampling[place] if answer.sampling else None
+        sampling = answer.sampling[place] if answer.sampling and full else None
         known = sampling is not None and bool(np.isfinite(sampling.half).any())
         columns.append(
             Output(
@@ -176,43 +193,60 @@ def outputs(answer: Answer) -> tuple[list[Output], list[float | None]]:
                 _floats(low),
                 _floats(high),
                 SamplingErrors(_floats(sampling.half), sampling.at_most) if known and sampling is not None else None,
-                (_floats(answer.joint[place][0]), _floats(answer.joint[place][1])) if answer.joint else None,
+                (_floats(answer.joint[place][0]), _floats(answer.joint[place][1])) if answer.joint and full else None,
             )
         )
-    return columns, _floats(answer.ratio)
+    return columns, _floats(answer.ratio if full else np.full(len(answer.ratio), np.nan))
 
 
 def encode(
     columns: Sequence[Output], ratio: Sequence[float | None], paper: Mapping[str, Any], model: Mapping[str, Any]
 ) -> bytes:
     """Encode what the ledger stores: the answer, and the receipt with the answer's hash."""
-    answer = answer_json(columns, ratio, model)
-    digest = sha256(pieces.dumps(answer, sort_keys=True).encode()).hexdigest()
-    return pieces.dumps({"answer": answer, "receipt": {**paper, "answer": digest}}, sort_keys=True).encode()
+    answer = pieces.dumps(stored_answer(columns, ratio, model), sort_keys=True).encode()
+    receipt = pieces.dumps({**paper, "answer": sha256(answer).hexdigest()}, sort_keys=True).encode()
+    # the same bytes as those of both in one object with sorted keys; an answer may be long, so it is written once
+    return b'{"answer":' + answer + b',"receipt":' + receipt + b"}"
 
 
-def decode(stored: bytes) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any], dict[str, Any]]:
-    """Decode what the ledger stores: outputs, ratio, model, receipt."""
+@dataclass(frozen=True, slots=True)
+class StoredRelease:
+    """What the ledger stores of a release, decoded; `packed` is a long answer as it is stored."""
+
+    outputs: tuple[Output, ...]
+    ratio: Sequence[float | None]
+    model: dict[str, Any]
+    receipt: dict[str, Any]
+    packed: dict[str, Any] | None
+
+
+def decode(stored: bytes) -> StoredRelease:
+    """Decode what the ledger stores."""
     document = pieces.loads(stored)
-    return *read_answer(document["answer"]), document["receipt"]
+    answer = document["answer"]
+    return StoredRelease(*read_answer(answer), document["receipt"], answer if is_packed(answer) else None)
 
 
-def _floats(values: NDArray[np.float64]) -> list[float | None]:
+def _floats(values: NDArray[np.float64]) -> Sequence[float | None]:
+    if len(values) > size.LONG:
+        return long.numbers(values)
     plain: NDArray[np.object_] = np.asarray(values).astype(object)
     plain[~np.isfinite(values)] = None
     cells: list[float | None] = plain.tolist()
     return cells
 
 
-def _cells(values: NDArray[Any]) -> tuple[str, list[Cell]]:
+def _cells(values: NDArray[Any]) -> tuple[str, Sequence[Cell]]:
     """Give the kind and the values of a column."""
+    if len(values) > size.LONG:
+        return _long_cells(values)
     if isinstance(values, np.ma.MaskedArray):
         kind, cells = _cells(values.data)
         mask = np.ma.getmaskarray(values)
         return kind, [None if hidden else cell for cell, hidden in zip(cells, mask.tolist(), strict=True)]
     match values.dtype.kind:
         case "f":
-            return "real", _floats(values)  # type: ignore[return-value]
+            return "real", _floats(values)
         case "i" | "u":
             return "integer", values.tolist()
         case "b":
@@ -223,14 +257,40 @@ def _cells(values: NDArray[Any]) -> tuple[str, list[Cell]]:
                 plain = values.tolist()
             return ("date" if values.dtype == np.dtype("datetime64[D]") else "timestamp"), plain
     cells = values.tolist()
-    if any(isinstance(cell, float) for cell in cells):
-        # a declared list such as 0, 0.5, 1 mixes integers and others
-        return "real", [None if cell is None else float(cell) for cell in cells]
-    first = next((cell for cell in cells if cell is not None), "")
-    kinds: tuple[tuple[type, str], ...] = (
-        (bool, "boolean"),
-        (int, "integer"),
-        (datetime, "timestamp"),
-        (date, "date"),
-    )
-    return next((name for cls, name in kinds if isinstance(first, cls)), "text"), cells
+    kind = _kind(set(map(type, cells)))
+    # a declared list such as 0, 0.5, 1 mixes integers and others
+    return kind, [None if cell is None else float(cell) for cell in cells] if kind == "real" else cells
+
+
+def _kind(types: set[type]) -> str:
+    """Give the kind of a column of objects by their types."""
+    kinds = ((float, "real"), (bool, "boolean"), (int, "integer"), (datetime, "timestamp"), (date, "date"))
+    return next((name for cls, name in kinds if any(issubclass(each, cls) for each in types)), "text")
+
+
+def _long_cells(values: NDArray[Any]) -> tuple[str, long.Column]:
+    """Give the kind and the values of a long column."""
+    match values.dtype.kind:
+        case "f":
+            return "real", long.numbers(values)
+        case "i" | "u":
+            return "integer", long.Column(values.astype(np.int64))
+        case "b":
+            return "boolean", long.Column(values)
+        case "M" if values.dtype == np.dtype("datetime64[D]"):
+            return "date", long.Column(values)
+        case "M":
+            return "timestamp", long.Column(values.astype("datetime64[us]"))
+    plain: NDArray[Any] = np.ma.getdata(values)
+    null = long.Column(values).null
+    kind = _kind(set(map(type, plain[~null])))
+    if kind == "text":
+        plain = plain.copy()
+        plain[null] = None
+        return kind, long.Column(plain)
+    typed = {"real": "float64", "boolean": "bool", "integer": "int64", "date": "datetime64[D]"}
+    some = next(iter(plain[~null]))  # of this kind, so that every entry can be converted
+    filled = np.where(null, np.array(some, dtype=object), plain).astype(typed.get(kind, "datetime64[us]"))
+    if kind == "real":
+        return kind, long.numbers(np.ma.array(filled, mask=null))
+    return kind, long.Column(np.ma.array(filled, mask=null) if null.any() else filled)

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from hubbub.accounting.chain import Entry, canonical, facts_text, request_hash
+from hubbub.accounting.cost import event_of_facts
+from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.store import EntryFilter, Snapshot
-from hubbub.core import wire
+from hubbub.analyses.base import PreparedAnalysis
+from hubbub.core import chunked_json, wire
 from hubbub.core.events import Event, to_facts
 from hubbub.core.schema import Column, Table
 
@@ -53,11 +56,17 @@ def _declared(table: Table) -> dict[str, Any]:
     auto: dict[str, Any] = {"auto": True} if unit is not None and unit.auto else {}
     if unit is not None and unit.rows_total is not None:
         auto["rows_total"] = unit.rows_total
+    if unit is not None and unit.path is not None:
+        auto["path"] = unit.path.to_json()
+    if unit is not None and unit.period is not None:
+        auto["period"] = unit.period.to_json()
     return {
         "name": table.name,
         "unit": None if unit is None else {"column": unit.column, "groups": unit.groups, "rows": unit.rows} | auto,
         "relation": table.relation.value,
         "columns": [_column(column) for column in sorted(table.columns, key=lambda column: column.name)],
+        **({"others": [each.to_json() for each in table.others]} if table.others else {}),
+        **({} if table.blocks is None else {"blocks": table.blocks.to_json()}),
     }
 
 
@@ -91,11 +100,17 @@ class EarlierCharges:
         self._hashes = np.asarray(hashes, dtype=np.uint64)[order]
         self._numbers = np.asarray(numbers, dtype=np.int64)[order]
 
-    def find(self, snapshot: Snapshot, analyst: str, text: str, dataset: str, version: str) -> Iterator[Entry]:
-        """Give the charges of this query, newest first."""
+    def numbers(self, analyst: str, text: str, dataset: str, version: str) -> list[int]:
+        """Give the numbers of charges that may be of this query, newest first."""
+        if not len(self._hashes):
+            return []
         wanted = np.uint64(_short_hash(analyst, dataset, version, text))
         first, last = (np.searchsorted(self._hashes, wanted, side=side) for side in ("left", "right"))
-        for number in reversed(self._numbers[first:last].tolist()):
+        return list(reversed(self._numbers[first:last].tolist()))
+
+    def find(self, snapshot: Snapshot, analyst: str, text: str, dataset: str, version: str) -> Iterator[Entry]:
+        """Give the charges of this query, newest first."""
+        for number in self.numbers(analyst, text, dataset, version):
             for entry in snapshot.entries(EntryFilter(kind="charge", before=number + 1), after=number - 1):
                 if (entry.analyst, entry.dataset, entry.version, entry.query) == (analyst, dataset, version, text):
                     yield entry
@@ -128,3 +143,42 @@ class FirstFormat:
         facts, private = facts_text(event), [table.name for table in tables if not table.public]
         known = {self._keys.get((analyst, name, versions[name], request_hash(name, facts, text))) for name in private}
         return known.pop() if len(known) == 1 else None
+
+
+class ReplayKeys:
+    """The keys of queries in one ledger, with those that earlier versions of hubbub charged."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        with ledger.snapshot() as snapshot:
+            self._first_format = FirstFormat(snapshot)
+            self._earlier = EarlierCharges(snapshot)
+
+    def key(self, analyst: str, planned: PreparedAnalysis, text: str, versions: Mapping[str, str], event: Event) -> str:
+        """Give the ledger's key for this query on this version of the data."""
+        earlier = self._first_format.key(analyst, text, event=event, tables=planned.tables, versions=versions)
+        return earlier or key(text, event=event, epsilon=planned.epsilon, tables=planned.tables, versions=versions)
+
+    def earlier_event(
+        self,
+        analyst: str,
+        planned: PreparedAnalysis,
+        text: str,
+        versions: Mapping[str, str],
+        deltas: Iterable[Fraction],
+    ) -> Event | None:
+        """Give the event of an earlier charge of this query, at one of these δ, that differs and has a release."""
+        charges = [{"epsilon": str(planned.epsilon), "delta": str(delta)} for delta in deltas]
+        name = planned.private[0].name
+        if not self._earlier.numbers(analyst, text, name, versions[name]):
+            return None  # the usual case, without reading the ledger
+        with self._ledger.snapshot() as snapshot:
+            for entry in self._earlier.find(snapshot, analyst, text, name, versions[name]):
+                event = event_of_facts(entry.facts)
+                if event == planned.event:
+                    return None
+                if entry.key == f"{self.key(analyst, planned, text, versions, event)} {name}":
+                    body = snapshot.body(entry.sequence)
+                    if body is not None and chunked_json.loads(body)["receipt"]["charge"] in charges:
+                        return event
+        return None

@@ -105,9 +105,13 @@ class Seeds:
     @contextmanager
     def _open(self) -> Iterator[int]:
         """Open the folder and check it each time: nobody else may plant, replace or read a seed."""
+        how = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                folder = os.open(self.folder, how)
+            except FileNotFoundError:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder = os.open(self.folder, how)
         except OSError as error:
             raise LedgerError(
                 "HB326",

@@ -8,27 +8,32 @@ from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
 from hubbub.analyses.functions.function import RowFunction
+from hubbub.answers.batch import Batching
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
+from hubbub.answers.frames import QueryFrame
 from hubbub.answers.methods import Analyses, AnalysisOptions, Estimates
-from hubbub.answers.options import Options
+from hubbub.answers.methods_base import options_key
+from hubbub.answers.options import Options, request_key
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import Scope
+from hubbub.answers.stepwise import StepwiseBuyer
 from hubbub.config import load
 from hubbub.core.call import AnalysisCall
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Table, unknown_dataset
 from hubbub.curator import Curator
+from hubbub.curator.free import only_recorded
 from hubbub.curator.opening import open_curator
 from hubbub.curator.question import Question
 from hubbub.curator.user_functions import UserFunctionOptions, UserFunctions
 from hubbub.errors import ParameterError
 
 
-class Session(Analyses[Release], Publisher, UserFunctions):
+class Session(Analyses[Release], Publisher, Batching, StepwiseBuyer, UserFunctions):
     """One analyst's view of a curator. Close it, or use it in a `with` block."""
 
     def __init__(self, curator: Curator, analyst: str) -> None:
@@ -54,14 +59,24 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         """Estimate the privacy cost and the errors of a query. Free: nothing is run or charged."""
         return self._curator.estimate(self.analyst, Question(sql, **options))
 
-    def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+    def query(
+        self, sql: str, *, key: str | None = None, fresh: bool = False, free: bool = False, **options: Unpack[Options]
+    ) -> Release:
         """Run a query at a privacy cost `epsilon`, or with a margin of error `within`. `Question` lists the options.
 
         The same query on the same data is answered from the ledger for free. A `key` names one answer: the same key
-        always gives the same answer, a new key samples and charges again. An interrupted run is repeated with the same
-        noise by the next call with the same query or key, while the data is unchanged.
+        always gives the same answer, a new key samples and charges again; `fresh` is a new key that is not kept. An
+        interrupted run is repeated with the same noise by the next call with the same query or key, while the data is
+        unchanged. With `free`, the query is answered only if nothing has to be charged for it: from its own
+        release, or from earlier ones that are as exact. Without a price it is answered from these, however exact.
         """
-        return self._curator.query(self.analyst, Question(sql, **options), key=key)
+        claim = only_recorded(self._curator.ledger, self.analyst) if free else None
+        question = Question(sql, **options, free=free)
+        return self._curator.query(self.analyst, question, key=request_key(key, fresh=fresh), claim=claim)
+
+    def table(self, name: str) -> QueryFrame[Estimate, Release]:
+        """Begin a query in the manner of data frames: `h.table("visits").group_by("region").agg(n=count())`."""
+        return QueryFrame.of(self, name)
 
     @property
     def estimates(self) -> Estimates[Estimate]:
@@ -90,7 +105,7 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         given = {"table": table, "columns": None if columns is None else list(columns), "max_rows": max_rows}
         call = AnalysisCall("profile", {name: value for name, value in given.items() if value is not None})
         question = Question(call.text(), epsilon=options.get("epsilon"), delta=options.get("delta"))
-        return self._curator.query(self.analyst, question, key=options.get("key"), publish=True)
+        return self._curator.query(self.analyst, question, key=options_key(options), publish=True)
 
     def published_profile(self, dataset: str) -> Profile | None:
         """Give the newest published profile of a dataset, if there is one. Free."""

@@ -17,6 +17,7 @@ from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
+from hubbub.accounting.blocks import closed_by
 from hubbub.accounting.chain import Entry, canonical, facts_text
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.store import EntryFilter
@@ -74,7 +75,7 @@ def folder(config: Config) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ThresholdAnswer:
     """A comparison of a session in the ledger; `above` is None while it has no recorded answer."""
 
     number: int
@@ -83,13 +84,13 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionState:
     """A charged session and its comparisons, as the ledger has them."""
 
     analyst: str
     entry: Entry
     terms: ThresholdTerms
-    answers: tuple[Answer, ...]
+    answers: tuple[ThresholdAnswer, ...]
 
     @property
     def hits(self) -> int:
@@ -118,7 +119,7 @@ def for_session(ledger: Ledger, analyst: str, question: Question) -> Question:
     return replace(question, epsilon=terms.epsilon, delta=0, groups=terms.groups, rows=terms.rows)
 
 
-def find(ledger: Ledger, analyst: str, question: Question) -> Session:
+def find(ledger: Ledger, analyst: str, question: Question) -> SessionState:
     """Find the session of a comparison in the ledger."""
     arguments = calls.parse_call(question.sql).arguments
     name, dataset = str(arguments.get("name")), str(arguments.get("table"))
@@ -130,10 +131,10 @@ def find(ledger: Ledger, analyst: str, question: Question) -> Session:
     if not isinstance(event, Composed) or not any(isinstance(part, SparseVectorEvent) for part, _ in event.parts):
         raise _unknown(name, dataset)
     terms = ThresholdTerms.read(chunked_json.loads(opened.release)["answer"]["model"]["terms"])
-    return Session(analyst, opened.entry, terms, tuple(_answers(ledger, opened.entry, analyst, name)))
+    return SessionState(analyst, opened.entry, terms, tuple(_answers(ledger, opened.entry, analyst, name)))
 
 
-def _answers(ledger: Ledger, opened: Entry, analyst: str, name: str) -> Iterator[Answer]:
+def _answers(ledger: Ledger, opened: Entry, analyst: str, name: str) -> Iterator[ThresholdAnswer]:
     """Read the comparisons of a session, in order."""
     head, tail = f"key comparison {name} ", f" {opened.dataset}"
     which = EntryFilter(kind="charge", analyst=analyst, dataset=opened.dataset)
@@ -146,7 +147,7 @@ def _answers(ledger: Ledger, opened: Entry, analyst: str, name: str) -> Iterator
             # another query under such a key uses up the number, and is no answer
             own = entry.facts == _EMPTY and body is not None
             above = bool(chunked_json.loads(body)["answer"]["model"]["above"]) if own and body is not None else None
-            yield Answer(int(number), entry, above)
+            yield ThresholdAnswer(int(number), entry, above)
 
 
 #: Charges and answers a comparison under a text and a key.
@@ -212,7 +213,7 @@ def compare(
         return _ask(session, session.next_number, path, planned, asked, ask)
 
 
-def _ask(session: Session, number: int, path: Path, planned: Comparison, asked: str, ask: Ask) -> Release:
+def _ask(session: SessionState, number: int, path: Path, planned: Comparison, asked: str, ask: Ask) -> Release:
     """Charge nothing, under the number of the comparison and the hash of the secret state, and answer."""
     bar, state = _state(path, session)
     opened = OpenSession(session.entry.sequence, session.terms, number, session.hits, bar)
@@ -257,11 +258,12 @@ def _commitment(seed: bytes, bar: int) -> str:
     return sha256(b"hubbub threshold\0" + seed + str(bar).encode()).hexdigest()[:32]
 
 
-def _refuse_forfeited(ledger: Ledger, session: Session) -> None:
+def _refuse_forfeited(ledger: Ledger, session: SessionState) -> None:
     """Refuse a session whose answers an older copy of the ledger may have lost."""
     with ledger.snapshot() as snapshot:
         notes = snapshot.entries(EntryFilter(kind="forfeit"), after=session.entry.sequence)
-        if any(json.loads(entry.facts)["charged"] for entry in notes):
+        facts = (json.loads(entry.facts) for entry in notes)
+        if any(each["charged"] and not closed_by(each) for each in facts):
             raise QueryError(
                 "HB674",
                 f"Session {session.terms.name} is older than a forfeit: the ledger may have lost some of its answers.",
@@ -279,7 +281,7 @@ def _locked(secrets: Path, opened: Entry) -> Iterator[Path]:
         yield path
 
 
-def _state(path: Path, session: Session) -> tuple[int, str]:
+def _state(path: Path, session: SessionState) -> tuple[int, str]:
     """Give the noise of the threshold and the hash of the secret state, created before the first comparison."""
     used = [answer.entry.query for answer in session.answers if answer.entry.facts == _EMPTY]
     if not used and not path.exists():

@@ -1,20 +1,40 @@
 """Version names of the data. A hash would tell neighboring datasets apart, so a version has a random name.
 
 A name is a counter and, after a dash, random digits: `4-9f2c66c1d0a87be3`. The random part makes names unique even if
-this file is lost. Older versions of hubbub wrote the counter alone.
+this file is lost. Older versions of hubbub wrote the counter alone. A block has the name of the table in which it
+last changed; several blocks have their common name, or a hash of their names instead of random digits.
 """
 
 import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from hubbub.core.secret import Secret
-from hubbub.errors import LedgerError
+from hubbub.engines.base import UnreachableError
+from hubbub.errors import LedgerError, RunError
 from hubbub.private_files import open_private, private_file
+
+#: Hashes the rows of a dataset, where that tells more than its fingerprint.
+Content = Callable[[], Secret[bytes] | None]
+#: The format of what is recorded of the blocks of a dataset.
+BLOCKS_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """The hashes of the rows of a table's blocks, by block; None if there are none. A block without rows has none.
+
+    `behind` hashes what else the rows of all blocks depend on.
+    """
+
+    behind: str
+    hashes: Mapping[str, str] | None
 
 
 class Versions:
@@ -36,25 +56,84 @@ class Versions:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def name(self, dataset: str, fingerprint: Secret[bytes]) -> str:
-        """Give the version name of this state of a dataset, a new one if the state is new."""
-        return fingerprint.through(lambda value: self._name(dataset, value.hex()))
+    def name(self, dataset: str, fingerprint: Secret[bytes], content: Content = lambda: None) -> str:
+        """Give the version name of this state of a dataset, a new one if the state is new.
+
+        A fingerprint can change without need (VACUUM FULL, a crash of the server). So the `content` of a state with a
+        new fingerprint is hashed once, and a state whose content is known keeps its name.
+        """
+        return fingerprint.through(lambda value: self._name(dataset, value.hex(), content))
+
+    def current(self, dataset: str, read: Callable[[], Secret[bytes]], content: Content = lambda: None) -> str:
+        """Give the version name of the data that there is now; `read` returns its fingerprint."""
+        try:
+            return self.name(dataset, read(), content)
+        except UnreachableError as error:
+            why, remedy = f": {error.why}", f"Contact the data owner. {error.remedy}"
+        except (OSError, RunError):
+            why, remedy = "", "Contact the data owner."
+        raise LedgerError("HB318", f"The data of {dataset} cannot be read{why}. Nothing was run or charged.", remedy)
+
+    def of_blocks(self, dataset: str, whole: str, read: Sequence[str], rows: Callable[[str], BlockRows]) -> str:
+        """Give the version name of some blocks of a dataset whose version is `whole`; `rows` hashes with a salt.
+
+        Rows are hashed once for each version of the dataset. Names of blocks are proved in `block_versions`.
+        """
+        own = _key_of_blocks(dataset)
+        with self._known(changes=False) as known:
+            before = known.get(own, {})
+        if not _is_of(before, whole):
+            salt = str(before.get("salt") or secrets.token_hex(32))
+            # outside of the lock, because it reads the whole table
+            hashed = rows(salt)
+            with self._known() as known:
+                before = known.get(own, {})
+                if not _is_of(before, whole):
+                    known[own] = before = _renamed(before, whole, salt, hashed)
+        names = {block: str(before.get(block, before["others"])).rpartition(" ")[2] for block in read}
+        if len(set(names.values())) == 1:
+            return next(iter(names.values()))
+        digest = blake2b(json.dumps(names, sort_keys=True).encode(), digest_size=8).hexdigest()
+        return f"{_count({**names})}-{digest}"
+
+    def verified(self, dataset: str, state: Secret[bytes]) -> bool:
+        """Tell whether the key of a dataset was checked in this state of its data."""
+
+        def known(value: bytes) -> bool:
+            with self._known() as names:
+                return value.hex() in names.get(_key_of(dataset), {})
+
+        return state.through(known)
+
+    def record_verified(self, dataset: str, state: Secret[bytes]) -> None:
+        """Record that the key of a dataset is unique in this state of its data."""
+        self.name(_key_of(dataset), state)
 
     def refresh(self, dataset: str) -> None:
         """Treat the data as changed whatever its fingerprint: it gets a new version when it is next used."""
         with self._known() as known:
+            known.pop(_key_of(dataset), None)
+            known.pop(_key_of_blocks(dataset), None)
             # keep the counter, under a name that is not a fingerprint
             known[dataset] = {"": _count(known.get(dataset, {}))}
 
-    def _name(self, dataset: str, fingerprint: str) -> str:
+    def _name(self, dataset: str, fingerprint: str, content: Content) -> str:
+        with self._known(changes=False) as known:
+            if fingerprint in known.get(dataset, {}):
+                return str(known[dataset][fingerprint])
+        # outside of the lock, because it may read the whole table
+        hashed = content()
+        rows = None if hashed is None else hashed.through(lambda value: f"rows {value.hex()}")
         with self._known() as known:
             names = known.setdefault(dataset, {})
             if fingerprint not in names:
-                names[fingerprint] = _new_name(_count(names) + 1)
+                names[fingerprint] = names[rows] if rows in names else _new_name(_count(names) + 1)
+            if rows is not None:
+                names.setdefault(rows, names[fingerprint])
             return str(names[fingerprint])
 
     @contextmanager
-    def _known(self) -> Iterator[dict[str, dict[str, int | str]]]:
+    def _known(self, *, changes: bool = True) -> Iterator[dict[str, dict[str, int | str]]]:
         """Yield the version names of all datasets, and save changes."""
         try:
             with private_file(self._path.with_suffix(".lock"), "a") as lock:
@@ -62,7 +141,7 @@ class Versions:
                 text = self._path.read_text() if self._path.exists() else "{}"
                 known: dict[str, dict[str, int | str]] = json.loads(text)
                 yield known
-                if (now := json.dumps(known)) != text:
+                if changes and (now := json.dumps(known)) != text:
                     self._write(now)
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise LedgerError(
@@ -81,6 +160,38 @@ class Versions:
         finally:
             os.close(file)
         new.replace(self._path)
+
+
+def _key_of(dataset: str) -> str:
+    """Return the name under which checked keys are listed; no dataset has a space in its name."""
+    return f"{dataset} key"
+
+
+def _key_of_blocks(dataset: str) -> str:
+    return f"{dataset} blocks"
+
+
+def _is_of(record: Mapping[str, int | str], whole: str) -> bool:
+    """Tell whether the names of blocks are those of a version of the table."""
+    return record.get("format") == BLOCKS_FORMAT and record.get("table") == whole
+
+
+def _renamed(before: Mapping[str, int | str], whole: str, salt: str, rows: BlockRows) -> dict[str, int | str]:
+    """Name the blocks of a new version of a table: those with the rows that they had before keep their names."""
+    facts: dict[str, int | str] = {"format": BLOCKS_FORMAT, "table": whole, "salt": salt, "behind": rows.behind}
+    if rows.hashes is None:  # nothing can be compared with the next version
+        return facts | {"behind": "", "others": whole}
+    comparable = before.get("format") == BLOCKS_FORMAT and (before["salt"], before["behind"]) == (salt, rows.behind)
+    if not comparable:
+        return facts | {"others": whole} | {block: f"{value} {whole}" for block, value in rows.hashes.items()}
+    # a block that was never listed has no rows
+    others = str(before["others"])
+    names: dict[str, int | str] = {}
+    for block in sorted(rows.hashes.keys() | {block for block in before if block[:1].isdigit()}):
+        value, _, name = str(before.get(block, f" {others}")).rpartition(" ")
+        now = rows.hashes.get(block, "")
+        names[block] = f"{now} {name if now == value else whole}"
+    return facts | {"others": others} | names
 
 
 def _new_name(number: int) -> str:

@@ -15,8 +15,8 @@ from rich.padding import Padding
 from rich.panel import Panel
 
 from hubbub.answers import render, terminal
+from hubbub.answers.cell_text import format_remaining
 from hubbub.answers.options import Options
-from hubbub.answers.release import format_remaining
 from hubbub.core.numbers import brief
 from hubbub.curator.session import Session, open_session
 from hubbub.demo.server import serve

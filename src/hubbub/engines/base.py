@@ -8,23 +8,26 @@ Tested in tests/engines/test_sources.py.
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from numpy.typing import NDArray
 
+from hubbub.core import machine
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
 from hubbub.engines.registry import EngineEntry, engine_of_form
+from hubbub.engines.unsupported import check_supported
 from hubbub.errors import ConfigError
 
 #: A result: arrays of equal length by column name. HUGEINT columns are exact: int64 or Python integers.
 Arrays = Mapping[str, NDArray[Any]]
 
-Form = Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "spark"]
+Form = Literal["csv", "parquet", "delta", "duckdb", "sqlite", "postgres", "spark"]
 
 _SUFFIXES: Mapping[str, Form] = {
     ".csv": "csv",
@@ -37,8 +40,9 @@ _SUFFIXES: Mapping[str, Form] = {
     ".sqlite3": "sqlite",
     ".db": "sqlite",
 }
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]:/?#@]*)(?::\d{1,5})?")
 _SPARK = re.compile(r"spark:(sc://[^/]+(?:/;[^/]*)?|local(?:\[[^\]/]*\])?)/(.+)", re.DOTALL)
-_SCHEME = re.compile(r"(csv|parquet|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
+_SCHEME = re.compile(r"(csv|parquet|delta|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ class DataSource:
         if self.form == "spark":
             return f"spark:{self.address.partition(';')[0]}/{self.table}"
         parts = urlsplit(self.address)
-        return f"postgresql://{parts.hostname or 'localhost'}{unquote(parts.path)}/{self.table}"
+        hosts = parts.netloc.rpartition("@")[2] or "localhost"
+        return f"postgresql://{hosts}{unquote(parts.path)}/{self.table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +82,51 @@ class Upload:
     read: Callable[[], "Arrays"]
 
 
+#: The memory in MB of an engine that others use too, where none is declared.
+MODEST = 1000
+_LEAST = 100
+
+
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """Resource limits of one engine: memory and spill space in MB, threads, and seconds per query."""
+    """Resource limits of one engine: memory and spill space in MB, threads, and seconds per query.
 
-    memory: int = 1000
-    disk: int = 10_000
+    With `copy`, tables of PostgreSQL are copied into this process and queried here. Memory and disk are for `processes`
+    together, each of which has an engine.
+
+    Without a number, DuckDB may use a share of what the machine has. A server has other clients, so it gets `MODEST`.
+    """
+
+    memory: int | None = None
+    disk: int | None = None
     threads: int = os.cpu_count() or 1
     seconds: int = 300
+    copy: bool = False
+    processes: int = 1
+
+    @property
+    def local_memory(self) -> int:
+        """The memory of an engine in this process: as declared, or three fifths of the machine's."""
+        total = max(MODEST, machine.memory() * 3 // 5) if self.memory is None else self.memory
+        return max(_LEAST, total // self.processes)
+
+    @property
+    def spill_at_most(self) -> int:
+        """The spill space to plan with: as declared, or half of the disk.
+
+        What is free just now is not used, because it depends on what runs.
+        """
+        total = machine.disk(Path(tempfile.gettempdir())) // 2 if self.disk is None else self.disk
+        return total // self.processes
+
+    @property
+    def server_memory(self) -> int:
+        """The memory of an engine on a server: as declared, or modest."""
+        return MODEST if self.memory is None else self.memory
+
+    def local_disk(self, folder: Path) -> int:
+        """Return the spill space in a folder: as declared, or half of what is free there."""
+        return (machine.free_disk(folder) // 2 if self.disk is None else self.disk) // self.processes
 
 
 class UnreachableError(OSError):
@@ -96,6 +138,18 @@ class UnreachableError(OSError):
         self.remedy = remedy
 
 
+def unsteady_view(what: str) -> UnreachableError:
+    """Return the error for a view whose rows change without a change of its tables, so that replays would be stale."""
+    return UnreachableError(
+        f"its view uses {what}, whose result can change although the data does not",
+        "Remove it from the view, or copy the rows of the view into a table.",
+    )
+
+
+#: The type of every column of a CSV file.
+CSV_TEXT = "text in a CSV file"
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A column as its source describes it; `kind` is None if the type is unknown or not supported."""
@@ -104,6 +158,12 @@ class Field:
     type: str
     kind: Kind | None
     unfit: str = ""  #: why the column cannot be a privacy ID column, or empty
+    readable: frozenset[Kind] | None = None  #: the kinds that it can be read as, or None for every kind
+
+    @property
+    def untyped(self) -> bool:
+        """Whether the source has no types, so that the owner declares what the texts of a column mean."""
+        return self.type == CSV_TEXT
 
     def misread(self, kind: Kind) -> str:
         """Return why the column cannot be a privacy ID column if it is read as this kind, or an empty string.
@@ -111,8 +171,8 @@ class Field:
         >>> Field("id", "DOUBLE", Kind.REAL).misread(Kind.INTEGER)
         'values of type DOUBLE may become equal when they are read as integer'
         """
-        if self.type.startswith("text in"):
-            return ""  # a CSV file contains only text; the owner declares what it means
+        if self.untyped:
+            return ""
         if self.kind is None:
             return f"equal values of type {self.type} may have different text forms"
         alike = kind in (self.kind, Kind.TEXT)
@@ -152,13 +212,15 @@ def rounding_reason(type_name: str) -> str:
 class View:
     """A table as the engine serves it: its name, source, and columns with their kinds.
 
-    `version` is a column that increases with every change, if the owner declares one.
+    `version` is a column that increases with every change, if the owner declares one; with `checksum` the rows are
+    read to detect changes, however large the table is.
     """
 
     name: str
     source: DataSource
     columns: tuple[tuple[str, Kind], ...]
     version: str | None = None
+    checksum: bool = False
 
 
 class Engine(Protocol):
@@ -177,6 +239,10 @@ class Engine(Protocol):
         """Return a cheap fingerprint of a table's content. It differs between neighbors, so the curator keeps it."""
         ...
 
+    def content_hash(self, name: str) -> Secret[bytes] | None:
+        """Return a hash that changes with the rows only, where the fingerprint changes more often; otherwise None."""
+        ...
+
     def interrupt(self, caller: int | None = None) -> None:
         """Stop all running queries, or those started by the thread with this identifier."""
         ...
@@ -186,8 +252,17 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class Guaranteed(Protocol):
+    """An engine whose catalog can guarantee that columns identify a row."""
+
+    def guarantees_unique(self, name: str, columns: tuple[str, ...]) -> bool:
+        """Return whether a constraint of the database excludes two rows with equal values in these columns."""
+        ...
+
+
 def locate(source: object, path: str, *, base: Path, name: str) -> DataSource:
-    """Read a `source:` of hubbub.yaml: visits.csv, visits.parquet, duckdb:file#table, postgresql://host/db/schema.table.
+    """Read a `source:` of hubbub.yaml: visits.csv, visits.parquet, delta:folder, duckdb:file#table, postgresql://….
 
     >>> locate("duckdb:clinic.duckdb#stays", "datasets.visits.source", base=Path("/srv"), name="visits")
     DataSource(form='duckdb', path=PosixPath('/srv/clinic.duckdb'), table='stays')
@@ -202,12 +277,8 @@ def locate(source: object, path: str, *, base: Path, name: str) -> DataSource:
     if source.startswith("spark:"):
         return _spark(source, path, base)
     match = _SCHEME.fullmatch(source)
-    if match is None and "://" in source:
-        raise ConfigError(
-            "HB410",
-            f"{path} has an unsupported source type.",
-            "Use a CSV, Parquet, DuckDB or SQLite file, or an address that starts with postgresql:// or spark:.",
-        )
+    if match is None:
+        check_supported(source, path)
     text = match.group(2) if match else source
     file, _, table = text.partition("#") if match or "#" in text else (text, "", "")
     form: Form | None = match.group(1) if match else _SUFFIXES.get(Path(file).suffix.lower())  # type: ignore[assignment]
@@ -215,7 +286,7 @@ def locate(source: object, path: str, *, base: Path, name: str) -> DataSource:
         raise ConfigError(
             "HB410",
             f"{path} is {source!r}, whose file type is unknown.",
-            "Prefix the path with csv:, parquet:, duckdb: or sqlite:.",
+            "Prefix the path with csv:, parquet:, delta:, duckdb: or sqlite:.",
         )
     database = form in ("duckdb", "sqlite")
     if table and not database:
@@ -232,9 +303,12 @@ def _postgres(source: str, path: str) -> DataSource:
     )
     try:
         parts = urlsplit(source)
-        _ = parts.port
     except ValueError:
         raise wrong from None
+    # libpq tries several hosts in turn: host1:5432,host2:5433
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    if not all(_HOST.fullmatch(host) for host in hosts) or (len(hosts) > 1 and "" in hosts):
+        raise wrong
     database, _, table = parts.path.removeprefix("/").partition("/")
     table = unquote(table)
     if not database or "/" in table or parts.fragment or not table.strip("."):

@@ -5,6 +5,7 @@ Tested in tests/engines/test_sources.py and test_whole_files.py.
 
 import csv
 import os
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -15,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import LOOSE_COLLATION, DataSource, Field, collation_query, identifier
+from hubbub.engines.base import (
+    LOOSE_COLLATION,
+    DataSource,
+    Field,
+    UnreachableError,
+    collation_query,
+    identifier,
+    unsteady_view,
+)
 from hubbub.errors import ConfigError
 
 #: Files up to this size are hashed completely; of larger files, evenly spaced blocks are.
@@ -24,6 +33,14 @@ _BLOCK = 1 << 20
 _BLOCKS = 64
 _MAX_HEADER = 1 << 20
 _BATCH = 50_000
+
+#: What makes an SQLite view depend on the clock, the session or chance; a word in a text counts, to be safe.
+_SQLITE = re.compile(
+    r"\b(?P<word>random|randomblob|now|current_date|current_time|current_timestamp|last_insert_rowid|total_changes)\b"
+    r"|\b(?P<empty>date|time|datetime|julianday|unixepoch|changes)\s*\(\s*\)"
+    r"|\b(?P<format>strftime)\s*\(\s*'[^']*'\s*\)",
+    re.IGNORECASE,
+)
 
 #: Kinds of SQLite's declared types; the first match wins (SQLite's affinity rules, plus dates).
 _SQLITE_KINDS: tuple[tuple[str, Kind | None], ...] = (
@@ -49,6 +66,11 @@ def check_readable(source: DataSource) -> None:
     path = source.path
     if any(character in str(path) for character in "*?[]"):
         raise ConfigError("HB411", f"The path {str(path)!r} contains a wildcard.", "Write the path of one file.")
+    if source.form == "delta":
+        if not (path / "_delta_log").is_dir():
+            reason = "has no folder _delta_log" if path.is_dir() else "is not a folder"
+            raise ConfigError("HB411", f"{path} {reason}.", "Write the path of the folder of a Delta Lake table.")
+        return
     if not path.is_file():
         reason = "is not a file" if path.exists() else "does not exist"
         raise ConfigError("HB411", f"{path} {reason}.", "Paths are relative to the folder of hubbub.yaml.")
@@ -82,12 +104,15 @@ def sqlite_fields(source: DataSource) -> tuple[Field, ...]:
     """Read the declared columns of a table in a SQLite file."""
     with _sqlite(source) as connection:
         try:
+            check_sqlite_view(connection, source.table or "")
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type <> 'index'")]
             declared = connection.execute("SELECT name, type FROM pragma_table_info(?)", (source.table,)).fetchall()
             queries = [
                 (name, collation_query(identifier(name), identifier(source.table or ""))) for name, _ in declared
             ]
             loose = {name for name, text in queries if connection.execute(text).fetchone() != (1,)}
+        except UnreachableError as error:
+            raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
         except sqlite3.Error:
             raise ConfigError("HB411", f"{source.path} is not an SQLite database.", "Check the path.") from None
     if not declared:
@@ -96,6 +121,31 @@ def sqlite_fields(source: DataSource) -> tuple[Field, ...]:
         Field(name, kind or "no type", _sqlite_kind(kind), LOOSE_COLLATION if name in loose else _sqlite_unfit(kind))
         for name, kind in declared
     )
+
+
+def check_sqlite_view(connection: sqlite3.Connection, table: str) -> None:
+    """Raise an error if a view of an SQLite file, or a view under it, calls a function such as random()."""
+    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'view'").fetchall()
+    views = {name.lower(): sql for name, sql in rows}
+    reached, waiting = set[str](), [table.lower()]
+    while waiting:
+        name = waiting.pop()
+        if name in reached or name not in views:
+            continue
+        reached.add(name)
+        match = _SQLITE.search(views[name])
+        if match is not None:
+            raise unsteady_view((match["word"] or match["empty"] or match["format"]).lower())
+        waiting += [other for other in views if other in views[name].lower()]
+
+
+def check_sqlite(source: DataSource) -> None:
+    """Raise an error if the table is a view that calls a function such as random()."""
+    with _sqlite(source) as connection:
+        try:
+            check_sqlite_view(connection, source.table or "")
+        except sqlite3.Error:
+            raise UnreachableError("the file is not readable", "Check the file with `hubbub check`.") from None
 
 
 def sqlite_batches(source: DataSource, columns: tuple[str, ...]) -> Iterator[dict[str, NDArray[np.object_]]]:
@@ -150,7 +200,11 @@ def digest(source: DataSource) -> bytes:
 
 
 def _parts(source: DataSource) -> list[Path]:
-    """Return the file and, for a database, its write-ahead log if it exists."""
+    """Return the file and the write-ahead log of a database, if it exists; of a Delta Lake table the newest commit."""
+    if source.form == "delta":
+        # the names begin with the version, in twenty digits
+        commits = [path for path in (source.path / "_delta_log").iterdir() if path.name[:20].isdigit()]
+        return [max(commits)] if commits else []
     log = {"sqlite": f"{source.path}-wal", "duckdb": f"{source.path}.wal"}.get(source.form)
     return [source.path] + ([Path(log)] if log is not None and Path(log).exists() else [])
 

@@ -54,6 +54,10 @@ class MultiEngine:
         """Ask the engine of the dataset."""
         return self._engines[name].fingerprint(name)
 
+    def content_hash(self, name: str) -> Secret[bytes] | None:
+        """Ask the engine of the dataset."""
+        return self._engines[name].content_hash(name)
+
     def interrupt(self, caller: int | None = None) -> None:
         """Stop running queries on all engines."""
         for engine in self._distinct():
@@ -90,7 +94,10 @@ def open_engine(views: Sequence[View], public: frozenset[str], *, limits: Engine
         shared = [view for view in files if view.name in public and servers and _is_small(local, view)]
         uploads = [Upload(view, _reader(local, view)) for view in shared]
         for served in servers.values():
-            connect: Callable[..., Engine] = served[0].source.engine.load_connection()
+            entry = served[0].source.engine
+            connect: Callable[..., Engine] = (
+                entry.load_copy() if limits.copy and entry.copy else entry.load_connection()
+            )
             engine = connect(served, limits=limits, uploads=uploads)
             opened.callback(engine.close)
             engines |= {view.name: engine for view in served}

@@ -14,6 +14,7 @@ class EngineEntry:
     connection   the class that runs queries
     schema       the function that reads the columns of a table
     dialect      the SQL dialect, in `hubbub.sql.dialects`
+    copy         the class that copies the tables first, or empty
     """
 
     name: str
@@ -22,10 +23,15 @@ class EngineEntry:
     connection: str
     schema: str
     dialect: str
+    copy: str = ""
 
     def load_connection(self) -> Any:
         """Import the class that runs queries."""
         return _load(self.connection)
+
+    def load_copy(self) -> Any:
+        """Import the class that copies the tables before it runs queries."""
+        return _load(self.copy)
 
     def load_schema_reader(self) -> Any:
         """Import the function that reads the columns of a table."""
@@ -39,7 +45,7 @@ class EngineEntry:
 ENGINES = (
     EngineEntry(
         "duckdb",
-        ("csv", "parquet", "duckdb", "sqlite"),
+        ("csv", "parquet", "delta", "duckdb", "sqlite"),
         is_server=False,
         connection="hubbub.engines.duckdb.connection:DuckDBEngine",
         schema="hubbub.engines.duckdb.database:schema",
@@ -52,6 +58,7 @@ ENGINES = (
         connection="hubbub.engines.postgres.connection:PostgresEngine",
         schema="hubbub.engines.postgres.catalog:schema",
         dialect="hubbub.sql.dialects.postgres:POSTGRES",
+        copy="hubbub.engines.postgres.copied:CopiedEngine",
     ),
     EngineEntry(
         "spark",

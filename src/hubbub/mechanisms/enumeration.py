@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hubbub.core import reals
 from hubbub.core.finite import FiniteDistribution
-from hubbub.core.interval import Interval, sqrt, total
+from hubbub.core.interval import ONE, Interval, sqrt, total
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.reals import Enclosure
 from hubbub.errors import MechanismError, ParameterError
@@ -87,7 +87,7 @@ def renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order:
     """Enclose the Rényi divergence of order α (n or n + ½), the larger of both directions: ln(Σ p^α·q^(1−α))/(α−1)."""
     if not order > 1 or (2 * order).denominator != 1:
         raise ParameterError("HB150", "The order is not a multiple of ½ above 1.", "Choose an order such as 3/2 or 2.")
-    forward, backward = _renyi(p, q, order), _renyi(q, p, order)
+    forward, backward = _Divergence.between(p, q).at(order), _Divergence.between(q, p).at(order)
     return max(forward[0], backward[0]), max(forward[1], backward[1])
 
 
@@ -103,9 +103,9 @@ def satisfies(loss: Loss, p: FiniteDistribution[Outcome], q: FiniteDistribution[
         case BoundedRange(epsilon):
             return ratio_range(p, q)[1] <= epsilon + SLACK
         case Zcdp(rho):
-            return all(renyi(p, q, order)[1] <= rho * order + SLACK for order in ORDERS)
+            return _stays_below(p, q, [(order, rho * order) for order in ORDERS])
         case Renyi(curve):
-            return all(renyi(p, q, a)[1] <= bound + SLACK for a, bound in zip(ORDERS, curve, strict=True))
+            return _stays_below(p, q, zip(ORDERS, curve, strict=True))
         case Approximate(Pure(epsilon), delta):
             return delta_at(p, q, epsilon)[1] <= delta + SLACK
         case Approximate(rest, delta):
@@ -156,7 +156,7 @@ def worst_over(
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class PrivacyProfile:
     """The privacy profile: enclosures of δ(ε) at chosen points."""
 
     points: tuple[tuple[Fraction, Enclosure], ...]
@@ -180,7 +180,9 @@ class Profile:
         return axes
 
 
-def profile(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsilons: Sequence[Fraction]) -> Profile:
+def profile(
+    p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsilons: Sequence[Fraction]
+) -> PrivacyProfile:
     """Compute δ at each ε.
 
     >>> from hubbub.core.finite import exact_distribution
@@ -189,7 +191,7 @@ def profile(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsi
     >>> [round(float(high), 3) for _, (_, high) in profile(yes, no, [Fraction(0), Fraction(1), Fraction(2)]).points]
     [0.5, 0.07, 0.0]
     """
-    return Profile(tuple((epsilon, delta_at(p, q, epsilon)) for epsilon in epsilons))
+    return PrivacyProfile(tuple((epsilon, delta_at(p, q, epsilon)) for epsilon in epsilons))
 
 
 _ONE: Enclosure = (Fraction(1), Fraction(1))
@@ -256,20 +258,61 @@ def _hockey_stick(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]
     return low, min(high, Fraction(1))
 
 
-def _renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> LossBounds:
-    terms, unbounded, whole = [], False, order.denominator == 1
-    for p_mass, q_mass in _pairs(p, q):
-        if p_mass[1] == 0:
-            continue
-        if q_mass[1] == 0 and p_mass[0] > 0:
+@dataclass(frozen=True, slots=True)
+class _Divergence:
+    """The Rényi divergence of p from q at any order. What all orders need of an outcome is computed once.
+
+    terms      for each outcome that p can have: its probability p, and (p/q)^1, (p/q)^2, (p/q)^4, … as far as needed
+    unbounded  whether q may be 0 somewhere, so that there is no upper bound
+    infinite   whether q is 0 where p is not
+    """
+
+    terms: list[tuple[Interval, list[Interval]]]
+    unbounded: bool
+    infinite: bool
+
+    @classmethod
+    def between(cls, p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> "_Divergence":
+        """Prepare the terms of a pair of distributions."""
+        terms, unbounded = [], False
+        for p_mass, q_mass in _pairs(p, q):
+            if p_mass[1] == 0:
+                continue
+            if q_mass[1] == 0 and p_mass[0] > 0:
+                return cls([], unbounded=True, infinite=True)
+            unbounded = unbounded or q_mass[0] == 0
+            # where q may be 0 there is no upper bound; use the value at the upper end of q
+            mass = Interval.of(p_mass)
+            terms.append((mass, [mass / Interval.of(q_mass if q_mass[0] > 0 else q_mass[1])]))
+        return cls(terms, unbounded=unbounded, infinite=False)
+
+    def at(self, order: Fraction) -> LossBounds:
+        """Enclose ln(Σ p^α·q^(1−α))/(α−1), where p^α·q^(1−α) = p·(p/q)^(α−1), with a root where α is not whole."""
+        if self.infinite:
             return math.inf, math.inf
-        unbounded = unbounded or q_mass[0] == 0
-        # p^α·q^(1−α) = p·(p/q)^(α−1), with a root where α is not whole
-        # where q may be 0 there is no upper bound; use the value at the upper end of q
-        mass = Interval.of(p_mass)
-        ratio = mass / Interval.of(q_mass if q_mass[0] > 0 else q_mass[1])
-        power = ratio ** int(order - 1) if whole else sqrt(ratio ** int(2 * order - 2))
-        terms.append(mass * power)
-    low, high = total(terms).low, total(terms).high
-    least = max(Fraction(0), reals.log(Fraction(low))[0] / (order - 1)) if low > 0 else Fraction(0)
-    return least, math.inf if unbounded else reals.log(Fraction(high))[1] / (order - 1)
+        whole = order.denominator == 1
+        exponent = int(order - 1) if whole else int(2 * order - 2)
+        powers = [(mass, _power(squares, exponent)) for mass, squares in self.terms]
+        added = total([mass * (power if whole else sqrt(power)) for mass, power in powers])
+        low, high = added.low, added.high
+        least = max(Fraction(0), reals.log(Fraction(low))[0] / (order - 1)) if low > 0 else Fraction(0)
+        return least, math.inf if self.unbounded else reals.log(Fraction(high))[1] / (order - 1)
+
+
+def _power(squares: list[Interval], exponent: int) -> Interval:
+    """Multiply powers of two; those that are missing are added to the list."""
+    while len(squares) < exponent.bit_length():
+        squares.append(squares[-1] * squares[-1])
+    result = ONE
+    for place in range(exponent.bit_length()):
+        if exponent >> place & 1:
+            result *= squares[place]
+    return result
+
+
+def _stays_below(
+    p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], bounds: Iterable[tuple[Fraction, Fraction]]
+) -> bool:
+    """Return whether both divergences are provably at most the bound at each order, up to `SLACK`."""
+    both = _Divergence.between(p, q), _Divergence.between(q, p)
+    return all(each.at(order)[1] <= bound + SLACK for order, bound in bounds for each in both)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
@@ -97,11 +98,16 @@ class Laplace:
     @property
     def variance(self) -> Enclosure:
         """Enclose the variance of one coordinate, 2q/(1−q)²."""
-        q = exp(-1 / self.scale)
-        return (2 * q / (1 - q) ** 2).enclosure
+        return _variance(self.scale)
 
     @property
     def mean_absolute_error(self) -> Enclosure:
         """Enclose the expected |Z| of one coordinate, 2q/(1−q²)."""
         q = exp(-1 / self.scale)
         return (2 * q / (1 - q * q)).enclosure
+
+
+@lru_cache(maxsize=1024)
+def _variance(scale: Fraction) -> Enclosure:
+    q = exp(-1 / scale)
+    return (2 * q / (1 - q) ** 2).enclosure

@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hubbub.accounting.blocks import closed_by
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
+from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts, event_of_facts
 from hubbub.accounting.disclosure import epsilon_under
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.policy import Policy
+from hubbub.accounting.policy import Policy, basis, lifetime_of
 from hubbub.accounting.store import EntryFilter, Snapshot
-from hubbub.core.events import Composed, Event, from_facts
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import brief
 from hubbub.core.odds import LARGE, factor, three_digits, times
 from hubbub.core.schema import unknown_dataset
@@ -31,7 +32,10 @@ from hubbub.semantics.tradeoff import TradeOff
 
 @dataclass(frozen=True, slots=True)
 class QueryHistory:
-    """The charges of an analyst, a group or everybody on a dataset, and the cap on all their queries."""
+    """The charges of an analyst, a group or everybody on a dataset, and the cap on all their queries.
+
+    by_block  whether the cap holds in each block on its own, so that new blocks bring new budget
+    """
 
     who: str
     dataset: str
@@ -39,6 +43,7 @@ class QueryHistory:
     written_off: bool
     cap_epsilon: Fraction
     cap_delta: Fraction
+    by_block: bool = False
 
     @property
     def count(self) -> int:
@@ -53,7 +58,7 @@ class QueryHistory:
     @property
     def events(self) -> tuple[Event, ...]:
         """All charges as one composed event, if there are any."""
-        parts = tuple((from_facts(json.loads(text)), times) for text, times in sorted(self.facts.items()))
+        parts = tuple((event_of_facts(text), times) for text, times in sorted(self.facts.items()))
         return (Composed(parts),) if parts else ()
 
     def tradeoff(self) -> TradeOff:
@@ -126,6 +131,11 @@ class QueryHistory:
     def _caveats(self) -> list[str]:
         cap = f"ε = {brief(self.cap_epsilon)}" + (f" and δ = {brief(self.cap_delta)}" if self.cap_delta else "")
         lines = [f"However further queries are chosen, their total stays within the cap: {cap}."]
+        if self.by_block:
+            lines = [
+                "However further queries are chosen, the total of those that read one block stays within the cap on it:"
+                f" {cap} in each block. All blocks together can cost more, and new blocks bring new budget."
+            ]
         if self.written_off:
             lines.append("Part of the ledger was lost and written off; queries recorded there are not counted here.")
         return lines
@@ -158,24 +168,25 @@ def query_history(
     """Read the charges of an analyst, of a group (its current members) or, by default, of everybody from a ledger."""
     if dataset not in policy.datasets:
         raise unknown_dataset(dataset, tuple(policy.datasets))
-    (lifetime,) = [cap.budget for cap in policy.datasets[dataset] if cap.scope == "dataset" and cap.per is None]
-    who, members, budget = "everybody", None, lifetime
+    caps_of_dataset = policy.datasets[dataset]
+    cap = lifetime = lifetime_of(caps_of_dataset) or basis(caps_of_dataset)
+    who, members = "everybody", None
     if analyst is not None:
         if analyst not in policy.analysts:
             raise ParameterError(
                 "HB121", f"There is no analyst named {analyst!r}.", "Use an analyst listed in hubbub.yaml."
             )
-        (budget,) = [cap.budget for cap in policy.caps(analyst, dataset) if cap.scope == "analyst"]
+        (cap,) = [cap for cap in policy.caps(analyst, dataset) if cap.scope == "analyst"]
         who, members = analyst, frozenset({analyst})
     elif group is not None:
         if group not in policy.groups:
             raise ParameterError("HB121", f"There is no group named {group!r}.", "Use a group listed in hubbub.yaml.")
         names, caps = policy.groups[group]
-        budget = caps[dataset].budget if dataset in caps else lifetime
+        cap = caps.get(dataset, lifetime)
         who, members = f"the group {group}", frozenset(names)
     charges = _charges(snapshot.entries(EntryFilter(kind="charge", analyst=analyst, dataset=dataset)), members)
-    lost = next(snapshot.entries(EntryFilter(kind="forfeit")), None) is not None
-    return QueryHistory(who, dataset, charges, lost, budget.epsilon, budget.delta)
+    lost = any(not closed_by(json.loads(entry.facts)) for entry in snapshot.entries(EntryFilter(kind="forfeit")))
+    return QueryHistory(who, dataset, charges, lost, cap.budget.epsilon, cap.budget.delta, cap.block is not None)
 
 
 def _charges(entries: Iterable[Entry], members: frozenset[str] | None) -> Counter[str]:

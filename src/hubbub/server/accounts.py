@@ -1,8 +1,9 @@
 """Authentication by our own tokens or by those of an identity provider.
 
 A token is `hub_<id>_<secret>`. The secret has 256 random bits and is shown once; only its SHA-256 is stored. A slow
-hash would add nothing against 2²⁵⁶ candidates. Without the right secret, every failure gives the same error; with it,
-the error says whether the token has expired or was revoked.
+hash would add nothing against 2²⁵⁶ candidates. PostgreSQL clients prove that they know a token without sending it;
+what such a proof is checked with is stored as well (`scram`). Without the right secret, every failure gives the same
+error; with it, the error says whether the token has expired or was revoked.
 """
 
 import hmac
@@ -16,6 +17,7 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from hubbub.errors import AccessError, ParameterError
+from hubbub.server import scram
 from hubbub.server.state import ROLES, Role, State, TokenRecord
 
 MAX_DAYS = 3650
@@ -30,6 +32,7 @@ _NAME = re.compile(r"[\w.@+-]{1,100}")
 _STREAM = re.compile(r"[\w.@+-]{1,100}/[a-z0-9][a-z0-9_-]{0,62}")
 #: Compared in place of the hash of an unknown token, so that both cases do the same work.
 _NOBODY = sha256(b"nobody").digest()
+_NO_VERIFIER = 2 * _NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,30 @@ class Accounts:
         if token is None or not known:
             raise _unknown()
         principal = self._listed(self._current(token))
+        if token.verifier is None:  # a token that an earlier version made
+            self.state.tokens.note_verifier(token.id, scram.verifier(text))
+        self._note_use(token)
+        return principal
+
+    def prove(self, name: str, proof: scram.Proof) -> tuple[Principal, bytes]:
+        """Return the principal whose token gave this proof of SCRAM, and the server's own proof, or raise AccessError.
+
+        All tokens have the same salt, so that one proof can be checked against all tokens of a name.
+        """
+        tokens = self.state.tokens.list(name)
+        if not tokens:
+            scram.check(_NO_VERIFIER, proof)  # the same work as for a name that exists
+        for token in tokens:
+            if token.verifier is not None and (answer := scram.check(token.verifier, proof)) is not None:
+                principal = self._listed(self._current(token))
+                self._note_use(token)
+                return principal, answer
+        raise _unknown()
+
+    def _note_use(self, token: TokenRecord) -> None:
         day = datetime.fromtimestamp(self.clock(), UTC).date().isoformat()
         if token.used is None or token.used < day:
             self.state.tokens.note_use(token.id, day)
-        return principal
 
     def still(self, principal: Principal) -> Principal:
         """Check that a principal who signed in earlier still has access, or raise AccessError (HB70x)."""
@@ -156,12 +179,14 @@ class Accounts:
             )
         id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         now = self.clock()
-        token = TokenRecord(id_, name, role, sha256(secret.encode()).digest(), now, now + days * 86_400)
+        text = f"hub_{id_}_{secret}"
+        digest, verifier = sha256(secret.encode()).digest(), scram.verifier(text)
+        token = TokenRecord(id_, name, role, digest, now, now + days * 86_400, verifier=verifier)
         self.state.tokens.add(token)
         for name_pair in streams:
             analyst, _, stream = name_pair.partition("/")
             self.state.feeds.add(id_, analyst, stream)
-        return IssuedToken(token, f"hub_{id_}_{secret}")
+        return IssuedToken(token, text)
 
     def revoke(self, id_: str) -> None:
         """Revoke a token permanently, with every session that started from it."""

@@ -12,16 +12,20 @@ from hubbub.accounting.filters import Budget
 from hubbub.config import Config
 from hubbub.config.summary import caps, guarantee, hidden_fact, protected_unit, warnings
 from hubbub.core import numbers
-from hubbub.errors import ConfigError, ParameterError
+from hubbub.core.numbers import brief
+from hubbub.errors import BudgetError, ConfigError, ParameterError
 from hubbub.server import config_editor
 from hubbub.server.accounts import Accounts, Principal
 from hubbub.server.config_editor import Draft
 from hubbub.server.current_curator import CurrentCurator
 from hubbub.server.problems import not_found, problem
+from hubbub.server.request_effect import request_effect
 from hubbub.server.roles import allowed
 from hubbub.server.state import BudgetRequest, Role, State, TokenRecord
 
 _MAX_REASON = 2000  # characters
+#: Charges of an analyst whose median price tells what a request buys.
+_MEDIAN_OF = 50
 
 
 class AdministrationService:
@@ -151,12 +155,33 @@ class AdministrationService:
         analyst = principal.name if principal.role == "analyst" else None
         return self._state.requests.list(analyst, limit=numbers.integer(limit, "limit", 1, 500), before=before)
 
-    @allowed("owner")
-    def grant(self, principal: Principal, number: int, note: str) -> BudgetRequest:
-        """Raise the analyst's cap by the requested ε; the check of hubbub.yaml keeps it within the other caps."""
+    @allowed("owner", "auditor")
+    def effect(self, principal: Principal, number: int) -> tuple[str, ...]:
+        """Describe what a request would buy, and what it would do to the promise."""
         request = self._state.requests.find(number)
         if request is None:
             raise not_found("request with this number")
+        with self._current.using() as curator:
+            past = curator.releases(request.analyst, limit=_MEDIAN_OF)
+            return request_effect(curator.config.policy, request.analyst, request.dataset, request.epsilon, past)
+
+    @allowed("owner")
+    def grant(
+        self, principal: Principal, number: int, note: str, epsilon: numbers.Number | None = None
+    ) -> BudgetRequest:
+        """Raise the analyst's cap by the requested ε, or by less; the check of hubbub.yaml keeps other caps."""
+        request = self._state.requests.find(number)
+        if request is None:
+            raise not_found("request with this number")
+        more = request.epsilon if epsilon is None else numbers.epsilon(epsilon)
+        if more > request.epsilon:
+            raise BudgetError(
+                "HB204",
+                f"The request is for ε = {brief(request.epsilon)}, and ε = {brief(more)} was to be approved.",
+                "Approve what was requested, or less.",
+            )
+        if more < request.epsilon:
+            note = f"Approved ε = {brief(more)} of {brief(request.epsilon)}. {note}".strip()
         decided: list[BudgetRequest] = []
 
         def decide() -> None:
@@ -165,9 +190,7 @@ class AdministrationService:
             decided.append(self._state.requests.decide(number, "granted", by=principal.name, note=note, at=at))
 
         try:
-            self._current.edit(
-                config_editor.raise_cap(request.analyst, request.dataset, request.epsilon), before=decide
-            )
+            self._current.edit(config_editor.raise_cap(request.analyst, request.dataset, more), before=decide)
         except ConfigError as error:
             if decided and error.code == "HB428":  # hubbub.yaml could not be written
                 self._state.requests.reopen(number)

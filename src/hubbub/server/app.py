@@ -5,8 +5,9 @@ Tested in tests/server/test_api.py.
 
 import logging
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +23,9 @@ from starlette.responses import PlainTextResponse, Response
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
 from hubbub.server.api import administration, attacks, publications, queries, streams
+from hubbub.server.api.direct import Direct
 from hubbub.server.api.route import MAX_NAMES, missing_key
+from hubbub.server.forward import Forward
 from hubbub.server.free_pool import presented
 from hubbub.server.health import Readiness
 from hubbub.server.middleware import JsonFormatter, RequestMiddleware, too_large
@@ -35,13 +38,18 @@ _API = "/api/v1"
 _HOST = re.compile(r"(?:([a-z0-9.-]+)|\[([0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.ASCII)
 
 
-def create_app(service: Service) -> FastAPI:
+#: What runs in the server's event loop beside the application, from its start to its end.
+Beside = Callable[[], AbstractAsyncContextManager[None]]
+
+
+def create_app(service: Service, beside: Beside = nullcontext) -> FastAPI:
     """Build the application; it closes the service when it stops."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
-            yield
+            async with beside():
+                yield
         finally:
             await run_in_threadpool(service.close)
 
@@ -64,9 +72,24 @@ def create_app(service: Service) -> FastAPI:
     app.add_exception_handler(HubbubError, _refused)
     app.add_exception_handler(StarletteHTTPException, _http)
     app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_middleware(Direct, service=service, refused=_refused, http=_http)
+    _add_assistants(app, service)
+    if service.worker is not None:
+        app.add_middleware(Forward, worker=service.worker, tls=service.settings.certificate is not None)
     app.add_middleware(RequestMiddleware, service=service)
     _build(app)
     return app
+
+
+def _add_assistants(app: FastAPI, service: Service) -> None:
+    """Answer /mcp, if the library for it is installed."""
+    try:
+        from hubbub.server.mcp_endpoint import McpEndpoint
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        return
+    app.add_middleware(McpEndpoint, service=service, refused=_refused, http=_http)
 
 
 def _build(app: FastAPI) -> None:
@@ -97,11 +120,21 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def serve(service: Service) -> None:
-    """Serve until SIGINT or SIGTERM; running queries then finish or fail, and no charge is lost."""
+def serve(
+    service: Service,
+    sockets: list[socket.socket] | None = None,
+    started: Callable[[], None] = lambda: None,
+    beside: Beside = nullcontext,
+) -> None:
+    """Serve until SIGINT or SIGTERM; running queries then finish or fail, and no charge is lost.
+
+    `sockets` are open already, if several workers share them; `started` is called when requests can come.
+    """
     log_to_stderr()
     threads.share_cores()
-    uvicorn.Server(uvicorn_config(create_app(service), service)).run()
+    app = create_app(service, beside)
+    started()
+    uvicorn.Server(uvicorn_config(app, service)).run(sockets)
 
 
 def uvicorn_config(app: FastAPI, service: Service) -> uvicorn.Config:

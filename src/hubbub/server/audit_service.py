@@ -13,6 +13,7 @@ from hubbub.accounting.store import EntryFilter
 from hubbub.core import numbers
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
+from hubbub.server.board import SharedFigures
 from hubbub.server.catalog_service import MAX_PAGE
 from hubbub.server.current_curator import CurrentCurator
 from hubbub.server.metrics import Metrics
@@ -23,8 +24,12 @@ from hubbub.server.roles import allowed
 class AuditService:
     """Reads and verifies the ledger, and writes the metrics."""
 
-    def __init__(self, current: CurrentCurator, pool: QueryPool, metrics: Metrics) -> None:
+    def __init__(
+        self, current: CurrentCurator, pool: QueryPool, metrics: Metrics, shared: SharedFigures | None = None
+    ) -> None:
+        """With `shared`, the metrics are those of all workers."""
         self._current = current
+        self._shared = shared
         self._pool = pool
         self._metrics = metrics
         self._verifying = threading.Lock()
@@ -72,10 +77,24 @@ class AuditService:
         """Return the metrics in Prometheus' text format."""
         return self.local_figures()
 
+    def share_figures(self) -> None:
+        """Let the other workers know the metrics of this one."""
+        if self._shared is not None:
+            running, waiting = self._pool.counts()
+            self._shared.put(self._metrics.counters(), {"running": running, "waiting": waiting})
+
     def local_figures(self) -> str:
         """Return the metrics without a principal; the caller checks that the request comes from this machine."""
         running, waiting = self._pool.counts()
-        return self._metrics.text(
+        metrics = self._metrics
+        if self._shared is not None:
+            metrics = Metrics()
+            metrics.add(self._metrics.counters())
+            for counters, gauges in self._shared.others():
+                metrics.add(counters)
+                running += int(gauges.get("running", 0))
+                waiting += int(gauges.get("waiting", 0))
+        return metrics.text(
             {
                 "queries_running": ("Queries running now.", running),
                 "queries_waiting": ("Queries waiting for a thread.", waiting),

@@ -11,7 +11,7 @@ from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.release import Release
 from hubbub.config.summary import hidden_fact, protected_unit
 from hubbub.core import numbers
-from hubbub.core.schema import unknown_dataset
+from hubbub.core.schema import Table, unknown_dataset
 from hubbub.curator import Curator
 from hubbub.errors import AccessError
 from hubbub.semantics.odds import EVEN, Meaning, meaning
@@ -63,6 +63,12 @@ class CatalogService:
             return _visible(curator, principal)
 
     @allowed("owner", "analyst", "auditor")
+    def tables(self, principal: Principal) -> tuple[Table, ...]:
+        """Return the declarations of all datasets that a principal may see, without looking at any data."""
+        with self._current.using() as curator:
+            return tuple(curator.tables[name].shown() for name in _visible(curator, principal))
+
+    @allowed("owner", "analyst", "auditor")
     def describe(self, principal: Principal, name: str) -> dict[str, Any]:
         """Return the declarations of a dataset and its privacy unit."""
         with self._current.using() as curator:
@@ -108,19 +114,13 @@ class CatalogService:
         """List charges, newest first: an analyst's own, or all."""
         with self._current.using() as curator:
             limit = numbers.integer(limit, "limit", 1, MAX_PAGE)
-            return curator.releases(_own(principal), limit=limit, before=before, unseen=self._unseen())
+            return curator.releases(_own(principal), limit=limit, before=before, unseen=self._pool.unseen_charges())
 
     @allowed("owner", "analyst", "auditor")
     def release(self, principal: Principal, number: int) -> Release:
         """Return a recorded release at no cost: one of an analyst's own, or any."""
         with self._current.using() as curator:
-            return curator.release(number, analyst=_own(principal), unseen=self._unseen())
-
-    def _unseen(self) -> frozenset[tuple[str, str]]:
-        """Return the charges whose release must not show yet: its time would tell how long the query took."""
-        unseen = self._pool.unseen() if self._pool.quantum else ()
-        jobs = ((job.owner, job.ledger_key) for job in unseen if job.draws)
-        return frozenset((owner, key.rpartition(" ")[0]) for owner, key in jobs if key is not None)
+            return curator.release(number, analyst=_own(principal), unseen=self._pool.unseen_charges())
 
 
 def _own(principal: Principal) -> str | None:

@@ -94,7 +94,7 @@ def rewrite(
     called when everything is checked, before anything is written; if it raises, the file stays unchanged. `confined`
     applies the rules for remote edits (`remote_edit_rules`).
     """
-    with _locked(path):
+    with locked(path):
         now = read(path)
         if expected is not None and now.hash != expected:
             raise ConfigError(
@@ -157,7 +157,7 @@ def put_analyst(name: str, caps: Mapping[str, Budget]) -> Change:
 
 
 def remove_analyst(name: str) -> Change:
-    """Remove an analyst, also from groups; a group is removed with its last member."""
+    """Remove an analyst, also from groups and projects; these are removed with their last member."""
 
     def change(document: Document) -> None:
         groups = document.get("groups") or {}
@@ -171,14 +171,32 @@ def remove_analyst(name: str) -> Change:
                     del groups[group]
         if not known:
             reject_unknown("HB405", f"analysts.{name}", name, "analyst", document.get("analysts") or {})
+        _leave_shares(document, name)
         (document.get("analysts") or {}).pop(name, None)
         if name in (document.get("returning") or []):
             document["returning"].remove(name)
-        for part in ("analysts", "groups", "returning"):
+        for part in ("analysts", "groups", "projects", "returning"):
             if part in document and not document[part]:
                 del document[part]
 
     return change
+
+
+def _leave_shares(document: Document, name: str) -> None:
+    """Remove an analyst from projects and from the needs of fair shares."""
+    groups, projects = document.get("groups") or {}, document.get("projects") or {}
+    for project in list(projects):
+        if name in projects[project]["members"]:
+            projects[project]["members"].remove(name)
+        if not projects[project]["members"] or projects[project]["group"] not in groups:
+            del projects[project]
+    budgets = [cap for group in groups.values() for key, cap in group.items() if key != "members"]
+    for entry in (document.get("datasets") or {}).values():
+        budgets += [entry.get("budget"), (entry.get("blocks") or {}).get("budget")]
+    for budget in budgets:
+        fair = (budget or {}).get("fair")
+        if isinstance(fair, dict) and name in (fair.get("needs") or {}):
+            del fair["needs"][name]
 
 
 def previous(path: Path) -> Document:
@@ -245,7 +263,10 @@ def put_group(name: str, members: Sequence[str], caps: Mapping[str, Budget]) -> 
             del entry[dataset]
         entry["members"] = _flow(CommentedSeq(members))
         for dataset, budget in caps.items():
+            fair = expect_mapping(entry.get(dataset) or {}, f"groups.{name}.{dataset}").get("fair")
             entry[dataset] = _cap(budget)
+            if fair is not None:
+                entry[dataset]["fair"] = fair
 
     return change
 
@@ -299,7 +320,7 @@ def _number(value: Fraction) -> int | float | str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Lock out other editors, in this and other processes."""
     try:
         guard = open_private(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT)

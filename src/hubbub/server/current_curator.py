@@ -8,7 +8,7 @@ Tested in tests/server/test_administration.py.
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from hubbub.accounting.declarations import problems
@@ -19,6 +19,7 @@ from hubbub.errors import ConfigError, HubbubError
 from hubbub.server import config_editor
 from hubbub.server.config_editor import Change, CheckResult
 from hubbub.server.query_pool import clock
+from hubbub.server.worker import Worker
 
 _log = logging.getLogger("hubbub.server")
 
@@ -38,12 +39,19 @@ class _Held:
 class CurrentCurator:
     """Opens a hubbub.yaml, provides its curator, and replaces it when the file changes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, worker: Worker | None = None) -> None:
+        """Open the file alone, or as one of several workers."""
         self.path = path
+        self._worker = worker
         self._mutex = threading.Lock()
         self._changing = threading.RLock()
-        self._held = _Held(open_curator(load(path), exclusive=True))
-        self._seen = self._signature()
+        self._rewriting = False
+        # with other workers, a removed analyst loses access at the next request, whichever worker gets it
+        self._check_seconds = _CHECK_SECONDS if worker is None else 0.0
+        guard = None if worker is None else worker.guard
+        with self._in_turn():
+            self._seen = self._signature()  # before the file is read, so that no change is missed
+            self._held = _Held(open_curator(self._load(), exclusive=True, guard=guard))
         self._checked = clock()
         #: Called with the analysts that a new file removes, before it takes effect.
         self.withdraw: Callable[[Set[str]], None] = lambda _: None
@@ -118,15 +126,34 @@ class CurrentCurator:
                 before()
 
         with self._changing:
-            config_editor.rewrite(self.path, make, expected=expected, accept=accept, confined=True)
+            self._rewriting = True
+            try:
+                config_editor.rewrite(self.path, make, expected=expected, accept=accept, confined=True)
+            finally:
+                self._rewriting = False
             self.reload()
             return self.config.hash
 
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Read the file and tell the ledger about it in one turn with other processes.
+
+        Otherwise one that read the file before another changed it could put the older policy in force after the newer.
+        """
+        with ExitStack() as stack:
+            with suppress(ConfigError):  # in a folder that cannot be written, nobody edits the file from here
+                stack.enter_context(config_editor.locked(self.path))
+            yield
+
+    def _load(self) -> Config:
+        config = load(self.path)
+        return config if self._worker is None else self._worker.divide(config)
+
     def reload(self) -> bool:
         """Load the current file; return whether it changed. An invalid file is not used."""
-        with self._changing:
+        with self._changing, self._in_turn():
             self._seen, self._checked = self._signature(), clock()
-            config = load(self.path)
+            config = self._load()
             if config.hash == self.config.hash and config.policy.hash == self.curator.ledger.policy.hash:
                 return False
             if config.places != self.config.places:
@@ -155,9 +182,11 @@ class CurrentCurator:
 
     def _reload_if_changed(self) -> None:
         """Reload the file if it changed since the last check."""
-        if clock() - self._checked < _CHECK_SECONDS or not self._changing.acquire(blocking=False):
+        if clock() - self._checked < self._check_seconds or not self._changing.acquire(blocking=False):
             return
         try:
+            if self._rewriting:  # by this thread, which has the lock of the file
+                return
             self._checked = clock()
             if self._signature() != self._seen:
                 self.reload()

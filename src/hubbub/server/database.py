@@ -6,6 +6,7 @@ statements only. The tables are not part of the ledger; no budget decision depen
 Tested in tests/server/test_state.py.
 """
 
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +55,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " notes TEXT NOT NULL, action TEXT NOT NULL, who TEXT NOT NULL, at BIGINT NOT NULL)",
         "CREATE INDEX publications_of ON publications (page, id)",
     ),
+    ("ALTER TABLE tokens ADD COLUMN verifier [bytes]",),
 )
 
 
@@ -110,11 +112,18 @@ class SqliteDatabase:
 
     def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """Run a change, durable when this returns."""
-        try:
-            with self._turn:
-                return self._writer.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            self._fail("cannot be written", error)
+        deadline = 0.0
+        while True:
+            try:
+                with self._turn:
+                    return self._writer.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                now = time.monotonic()
+                deadline = deadline or now + _PATIENCE
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or now > deadline:
+                    self._fail("cannot be written", error)
+            # SQLite's own pauses grow to a tenth of a second, which starves some processes
+            time.sleep((300 + secrets.randbelow(1700)) / 1_000_000)
 
     def close(self) -> None:
         """Close all connections."""
@@ -151,6 +160,7 @@ class SqliteDatabase:
         self._writer.execute(f"PRAGMA application_id = {_APPLICATION}")
         self._writer.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         self._writer.execute("COMMIT")
+        self._writer.execute("PRAGMA busy_timeout = 0")
 
     def _fail(self, why: str, error: Exception) -> NoReturn:
         _unusable(str(self._path), f"{why} ({type(error).__name__})", error)

@@ -1,4 +1,4 @@
-"""Registry of jobs for servers that share a PostgreSQL ledger, so that a client can poll any of them.
+"""Registry of jobs for servers or workers that share a ledger, so that a client can poll any of them.
 
 A job is registered when it is queued, and again when its end becomes visible on the time quantum. The release is not
 copied: the registry holds its key in the ledger. If a server stops sending heartbeats, its jobs fail; the same request
@@ -37,10 +37,15 @@ _log = logging.getLogger("hubbub.server")
 class JobRegistry:
     """Registers this server's jobs and looks up those of the others."""
 
-    def __init__(self, state: State, now: Callable[[], int]) -> None:
+    def __init__(
+        self, state: State, now: Callable[[], int], *, name: str | None = None, former: str | None = None
+    ) -> None:
+        """Register jobs under a name; those of the `former` server, which has ended, fail at once."""
         self._state = state
         self._now = now
-        self._server = secrets.token_hex(8)
+        self._server = name or secrets.token_hex(8)
+        if former is not None:
+            state.jobs.abandon_all(former, now(), _LOST)
         self._stopped = threading.Event()
         self._beating = threading.Thread(target=self._beat, name="hubbub-registry", daemon=True)
         self._beating.start()

@@ -1,4 +1,4 @@
-"""Rate limits: a token bucket for each name, in memory only."""
+"""Rate limits: a token bucket for each name, in memory, or on the board that workers share."""
 
 import math
 import time
@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from threading import Lock
+
+from hubbub.server.board import Board, SharedBuckets
 
 #: Maximum number of buckets; the least recently used are dropped first.
 MAX_NAMES = 100_000
@@ -15,16 +17,28 @@ class RateLimit:
     """Allow each name `per_minute` calls on average and `burst` at once. Safe to use from many threads."""
 
     def __init__(
-        self, per_minute: int, *, burst: int | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        per_minute: int,
+        *,
+        burst: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        board: Board | None = None,
+        kind: str = "",
     ) -> None:
+        """With a `board`, the limits of this kind hold for all workers together."""
         self._rate = per_minute / 60
         self._burst = float(burst or max(1, per_minute // 6))
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = Lock()
+        self._shared: SharedBuckets | None = None
+        if board is not None:
+            self._shared = SharedBuckets(board, kind, rate=self._rate, burst=self._burst, most=MAX_NAMES)
 
     def take(self, name: str) -> int:
         """Take one call from a name's bucket; return 0, or the seconds to wait if the bucket is empty."""
+        if self._shared is not None:
+            return 0 if self._shared.take(name, self._clock()) else max(1, self.wait(name))
         with self._lock:
             content, now = self._content(name)
             if content >= 1:
@@ -34,9 +48,12 @@ class RateLimit:
 
     def wait(self, name: str) -> int:
         """Return what `take` would return, without taking."""
-        with self._lock:
-            content, _ = self._content(name)
-            return 0 if content >= 1 else max(1, math.ceil((1 - content) / self._rate))
+        if self._shared is not None:
+            content = self._shared.content(name, self._clock())
+        else:
+            with self._lock:
+                content, _ = self._content(name)
+        return 0 if content >= 1 else max(1, math.ceil((1 - content) / self._rate))
 
     def _content(self, name: str) -> tuple[float, float]:
         now = self._clock()

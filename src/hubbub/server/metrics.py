@@ -9,9 +9,13 @@ Tested in tests/server/test_api.py.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from threading import Lock
+from typing import Any
 
 #: Upper bounds in seconds; wide, so that they reveal only large delays.
 BUCKETS = (0.25, 1.0, 5.0, 30.0)
+
+#: Requests, buckets and routes, each a list of keys with a number at the end.
+Counters = tuple[list[list[Any]], list[list[Any]], list[list[Any]]]
 
 
 class Metrics:
@@ -30,6 +34,26 @@ class Metrics:
             self._requests[route, method, kind] += 1
             self._routes[route] += 1
             self._buckets.update((route, end) for end in BUCKETS if seconds <= end)
+
+    def counters(self) -> Counters:
+        """Return all counts as lists, to be shared."""
+        with self._mutex:
+            return (
+                [[*key, number] for key, number in self._requests.items()],
+                [[*key, number] for key, number in self._buckets.items()],
+                [[key, number] for key, number in self._routes.items()],
+            )
+
+    def add(self, counters: Counters) -> None:
+        """Add the counts of another process."""
+        requests, buckets, routes = counters
+        with self._mutex:
+            for route, method, kind, number in requests:
+                self._requests[route, method, kind] += number
+            for route, end, number in buckets:
+                self._buckets[route, end] += number
+            for route, number in routes:
+                self._routes[route] += number
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
         """Return all metrics in Prometheus' text format; `gauges` maps names to a description and a current value."""

@@ -71,7 +71,8 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                self._add_headers(MutableHeaders(scope=message), number)
+                if not state.get("forwarded"):
+                    self._add_headers(MutableHeaders(scope=message), number)
             await send(message)
 
         try:
@@ -80,7 +81,10 @@ class RequestMiddleware:
             else:
                 await self._app(scope, _bounded(receive), send_response)
         except Exception as error:  # noqa: BLE001 - its text may hold data, so it is neither sent nor logged
-            _log.error("failed", extra={"fields": {"request": number, "error": type(error).__name__, "at": _at(error)}})
+            _log.error(
+                "failed",
+                extra={"fields": {"request": number, "error": type(error).__name__, "at": code_locations(error)}},
+            )
             if not status:
                 await ProblemResponse(internal_error(), number)(scope, receive, send_response)
         finally:
@@ -95,6 +99,8 @@ class RequestMiddleware:
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         state = scope["state"]
+        if state.get("forwarded"):
+            return  # the worker that answered has counted and logged it
         route = getattr(scope.get("route"), "path", None) or "none"
         if route.endswith(_ARRIVALS) and status < 400:
             return  # the rate of arrivals is data, so keep it out of the log and the metrics
@@ -151,7 +157,7 @@ def _bounded(receive: Receive) -> Receive:
     return receive_bounded
 
 
-def _at(error: BaseException) -> list[str]:
+def code_locations(error: BaseException) -> list[str]:
     """Return where an error was raised, as code locations without its text."""
     return [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-4:]]
 

@@ -49,6 +49,7 @@ _CODES: Mapping[str, int] = {
     "HB164": 404,
     "HB165": 405,
     "HB166": 428,
+    "HB167": 409,
     "HB170": 422,
     "HB325": 409,
     "HB327": 409,
@@ -63,10 +64,11 @@ _CODES: Mapping[str, int] = {
     "HB663": 409,
     "HB664": 403,
     "HB729": 408,
+    "HB735": 503,
 }
-_TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
+_TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429} | {f"HB7{digit}": 422 for digit in range(3, 9)}
 #: Errors with status 503 whose text names no files or machines.
-_PUBLIC = frozenset({"HB532", "HB318", "HB319", "HB320", "HB324"})
+_PUBLIC = frozenset({"HB532", "HB318", "HB319", "HB320", "HB324", "HB735"})
 _RETRY = (
     "Send the same request with the same Idempotency-Key in a minute: it is charged only once. If the error persists, "
     "give the operator the request id."
@@ -122,6 +124,9 @@ class PaddedJson(Response):
 
 def release_response(form: dict[str, Any], **around: Any) -> PaddedJson:
     """Return the response for a release; its length reveals how many numbers it has, not their digits."""
+    if "form" in form["answer"]:
+        # a long answer is compressed, and its length tells what the noisy numbers tell
+        return PaddedJson({**around, "release": form} if around else form)
     columns = form["answer"]["columns"]
     numeric = [column["kind"] in ("integer", "real") for column in columns]
     bare: dict[str, Any] = {"values": [], "low": None, "high": None, "sampling": None, "joint": None}

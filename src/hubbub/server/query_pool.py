@@ -6,6 +6,7 @@ between.
 """
 
 import asyncio
+import logging
 import math
 import secrets
 import threading
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 
 from hubbub.answers.release import Release
 from hubbub.errors import AccessError, HubbubError, LedgerError, RunError
+from hubbub.server.board import SharedQueries
 from hubbub.server.state import JobState
 
 #: Number of finished jobs kept for polling; the oldest are dropped first.
@@ -25,6 +27,8 @@ _KEPT = 1000
 _WAIT = 2
 
 clock: Callable[[], float] = time.monotonic
+
+_log = logging.getLogger("hubbub.server")
 
 
 def release_time(arrived: float, ended: float, quantum: float) -> float:
@@ -54,6 +58,7 @@ class Job:
     ledger_key: str | None = None
     steps: list[tuple[float, float, str]] = field(default_factory=list)  #: time, progress, and step
     draws: bool = False  #: whether it creates a new release, which must not show early
+    number: int = 0  #: among the queries of all workers
 
     def unseen(self, now: float) -> bool:
         """Return whether the job has not ended, or its end is not visible yet."""
@@ -91,8 +96,16 @@ class QueryPool:
     ties go to the query that has waited longest.
     """
 
-    def __init__(self, *, workers: int, queue: int, quantum: float) -> None:
+    def __init__(
+        self, *, workers: int, queue: int, quantum: float, shared: SharedQueries | None = None, prefix: str = ""
+    ) -> None:
+        """Run `workers` threads. With `shared`, ends that do not show yet are hidden by all server processes.
+
+        `prefix` is what ids of jobs begin with.
+        """
         self.quantum = quantum
+        self._shared = shared if quantum else None  # without a quantum, everything shows at once
+        self._prefix = prefix
         self._slots = workers + queue
         self._idle = workers
         self._max_running = max(1, workers // 2)
@@ -109,6 +122,18 @@ class QueryPool:
     def begin(self, owner: str, run: Callable[[Job], Release], *, arrived: float, keep: bool = False) -> Job:
         """Queue a query, or reject it if the queue is full; with `keep`, `find` returns it by id."""
         job = Job(owner, arrived, self.quantum)
+        job.id = self._prefix + job.id[len(self._prefix) :]
+        if self._shared is not None:
+            job.number = self._shared.begin(owner, clock())
+        try:
+            self._queue(job, run, keep=keep)
+        except HubbubError:
+            self._show(job, failed=True)
+            raise
+        return job
+
+    def _queue(self, job: Job, run: Callable[[Job], Release], *, keep: bool) -> None:
+        owner = job.owner
         with self._mutex:
             if self._stopping:
                 raise LedgerError(
@@ -132,7 +157,6 @@ class QueryPool:
                 self._jobs[job.id] = job
                 self._forget()
             self._dispatch()
-        return job
 
     async def answer(self, job: Job) -> Release:
         """Wait for the result of a query, and then for the quantum."""
@@ -170,6 +194,38 @@ class QueryPool:
             job.started is not None and now >= release_time(job.arrived, job.started, self.quantum) for job in jobs
         )
         return running, len(jobs) - running
+
+    def unseen_charges(self) -> frozenset[tuple[str, str]]:
+        """Return the charges whose release must not show yet: its time would tell how long the query took."""
+        if self._shared is not None:
+            return frozenset((owner, key.rpartition(" ")[0]) for owner, key in self._shared.unseen(clock()))
+        jobs = ((job.owner, job.ledger_key) for job in (self.unseen() if self.quantum else ()) if job.draws)
+        return frozenset((owner, key.rpartition(" ")[0]) for owner, key in jobs if key is not None)
+
+    def claimed(self, job: Job) -> None:
+        """Tell the other server processes, before the charge, which release they must not show yet."""
+        if self._shared is not None and job.ledger_key is not None:
+            self._shared.claim(job.number, job.ledger_key, draws=job.draws)
+
+    def twins(self, job: Job, others: frozenset[Job]) -> bool:
+        """Return whether another try of a charge came first whose end did not show when this one arrived.
+
+        `others` are the jobs of this process that did not show then.
+        """
+        if job.ledger_key is None:
+            return False
+        if any((other.owner, other.ledger_key) == (job.owner, job.ledger_key) for other in others):
+            return True
+        return self._shared is not None and self._shared.twin(job.number, job.owner, job.ledger_key, job.arrived)
+
+    def _show(self, job: Job, *, failed: bool) -> None:
+        """Tell the other server processes when the end of a job shows."""
+        if self._shared is not None:
+            ended = clock() if job.ended is None else job.ended
+            try:
+                self._shared.end(job.number, release_time(job.arrived, ended, self.quantum), failed=failed)
+            except LedgerError as error:  # it stays hidden from them, which is safe
+                _log.warning("the end of a query could not be shared: %s", error.code)
 
     def unseen(self) -> frozenset[Job]:
         """Return the jobs whose end is not visible yet."""
@@ -211,9 +267,11 @@ class QueryPool:
             release = run(job)
         except BaseException as error:  # noqa: BLE001 - raised again in the waiting caller
             self._end(job)
+            self._show(job, failed=True)
             job.future.set_exception(error)
         else:
             self._end(job)
+            self._show(job, failed=False)
             job.future.set_result(release)
 
     def _end(self, job: Job) -> None:

@@ -11,6 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.release import Release
 from hubbub.curator import Curator
+from hubbub.curator.columns import AnswerColumns
+from hubbub.curator.free import only_recorded
 from hubbub.curator.question import Question
 from hubbub.curator.streams import buys_stream
 from hubbub.errors import ConfigError, HubbubError, LedgerError, ParameterError
@@ -26,7 +28,7 @@ _UNFINISHED = ("queued", "running")
 
 
 class QueryService:
-    """Plans and runs the queries of analysts. `registry` is for servers that share a PostgreSQL ledger."""
+    """Plans and runs the queries of analysts. `registry` is for several servers, or workers, on one ledger."""
 
     def __init__(self, current: CurrentCurator, state: State, pool: QueryPool, registry: JobRegistry | None) -> None:
         self._current = current
@@ -38,7 +40,7 @@ class QueryService:
     def estimate(self, principal: Principal, question: Question) -> Estimate:
         """Return a query's privacy cost and expected accuracy; free."""
         with self._current.using() as curator:
-            return curator.estimate(principal.name, question)
+            return curator.estimate(principal.name, question, unseen=self._pool.unseen_charges())
 
     @allowed("analyst")
     def explain(self, principal: Principal, question: Question) -> dict[str, Any]:
@@ -56,17 +58,61 @@ class QueryService:
         key: str | None,
         header: str | None,
         arrived: float | None = None,
+        free: bool = False,
     ) -> Release:
-        """Charge and run a query; return its release on the time quantum. `header` is the Idempotency-Key."""
-        job = self._begin(principal, question, key, header, clock() if arrived is None else arrived, keep=False)
+        """Charge and run a query; return its release on the time quantum. `header` is the Idempotency-Key.
+
+        With `free`, the query is answered only if nothing has to be charged for it.
+        """
+        job = self.begin(principal, question, key=key, header=header, arrived=arrived, free=free)
         return await self._pool.answer(job)
 
     @allowed("analyst")
+    def begin(
+        self,
+        principal: Principal,
+        question: Question,
+        *,
+        key: str | None,
+        header: str | None,
+        arrived: float | None = None,
+        free: bool = False,
+    ) -> Job:
+        """Queue a query whose caller waits with `answer`, and may `stop` it; `free` as in `ask`."""
+        arrived = clock() if arrived is None else arrived
+        return self._begin(principal, question, key, header, arrived, keep=False, free=free)
+
+    @allowed("analyst")
+    async def answer(self, principal: Principal, job: Job) -> Release:
+        """Return the release of a query that was begun, on the time quantum."""
+        return await self._pool.answer(self._own(principal, job))
+
+    @allowed("analyst")
+    def stop(self, principal: Principal, job: Job) -> JobState:
+        """Cancel a query that was begun, and return its visible state; a charge that was already made stays."""
+        self._pool.cancel(self._own(principal, job))
+        return job.visible(clock())
+
+    @allowed("analyst")
+    def columns(self, principal: Principal, question: Question) -> AnswerColumns | None:
+        """Return the names and kinds of the columns of an answer, or None if only the run tells; free."""
+        with self._current.using() as curator:
+            return curator.columns(principal.name, question, unseen=self._pool.unseen_charges())
+
+    @allowed("analyst")
     def enqueue(
-        self, principal: Principal, question: Question, *, key: str | None, header: str, arrived: float | None = None
+        self,
+        principal: Principal,
+        question: Question,
+        *,
+        key: str | None,
+        header: str,
+        arrived: float | None = None,
+        free: bool = False,
     ) -> str:
         """Queue a query and return the id of its job."""
-        return self._begin(principal, question, key, header, clock() if arrived is None else arrived, keep=True).id
+        arrived = clock() if arrived is None else arrived
+        return self._begin(principal, question, key, header, arrived, keep=True, free=free).id
 
     @allowed("analyst")
     def job(self, principal: Principal, number: str) -> JobResult:
@@ -107,6 +153,12 @@ class QueryService:
         self._pool.cancel(job)
         return job.visible(clock())
 
+    @staticmethod
+    def _own(principal: Principal, job: Job) -> Job:
+        if job.owner != principal.name:
+            raise _no_job()
+        return job
+
     def _job(self, principal: Principal, number: str) -> Job | None:
         """Return a job of this server; None if it may be another server's."""
         job = self._pool.find(number)
@@ -135,6 +187,7 @@ class QueryService:
         arrived: float,
         *,
         keep: bool,
+        free: bool,
     ) -> Job:
         others = self._pool.unseen() if self._pool.quantum else frozenset()
 
@@ -143,10 +196,9 @@ class QueryService:
                 with self._current.using() as curator:
                     job.stop = curator.engine.interrupt
                     try:
-                        release = self._answer(curator, principal.name, question, key, header, job)
+                        release = self._answer(curator, principal.name, question, key, header, job, free=free)
                         # do not reveal whether another try, whose end does not show yet, came first
-                        twin = any((other.owner, other.ledger_key) == (job.owner, job.ledger_key) for other in others)
-                        return replace(release, replayed=True) if twin and job.ledger_key else release
+                        return replace(release, replayed=True) if self._pool.twins(job, others) else release
                     except LedgerError as error:
                         if last or error.code != "HB312":
                             raise
@@ -160,7 +212,15 @@ class QueryService:
         return job
 
     def _answer(
-        self, curator: Curator, analyst: str, question: Question, key: str | None, header: str | None, job: Job
+        self,
+        curator: Curator,
+        analyst: str,
+        question: Question,
+        key: str | None,
+        header: str | None,
+        job: Job,
+        *,
+        free: bool,
     ) -> Release:
         """Charge and answer once, however often the same request is made.
 
@@ -175,16 +235,26 @@ class QueryService:
                  tests/server/test_retries.py::test_a_retry_after_the_data_changed_gets_the_old_release
                  tests/server/test_retries.py::test_the_claim_is_durable_before_the_charge
         """
-        if header is None:
-            return curator.query(analyst, question, key=key, progress=job.advance, cancelled=lambda: job.interrupted)
+        if header is None or free:  # what costs nothing needs no name
+            return curator.query(
+                analyst,
+                replace(question, free=free),
+                key=key,
+                claim=only_recorded(curator.ledger, analyst, self._pool.unseen_charges) if free else None,
+                progress=job.advance,
+                cancelled=lambda: job.interrupted,
+                unseen=self._pool.unseen_charges(),
+            )
         digest = digest_of(question, key)
         earlier = self._state.retries.find(analyst, header)
         if earlier is not None:
             _same(earlier[0], digest)
             job.ledger_key = earlier[1]
+            self._pool.claimed(job)
             release = curator.recall(analyst, earlier[1])
-            if release is not None and not buys_stream(question):  # its stream may not have started yet
-                return release
+            # a stream may not have started yet; a combined answer is computed from this release and others
+            if release is not None and not buys_stream(question) and not question.combine:
+                return release.jointly() if question.joint else release
 
         def claim(name: str) -> str:
             if job.cancelled:
@@ -194,10 +264,17 @@ class QueryService:
             job.ledger_key = ledger_key
             charge = curator.ledger.recall(analyst, ledger_key)
             job.draws = charge is None or charge.release is None
+            self._pool.claimed(job)
             return ledger_key
 
         return curator.query(
-            analyst, question, key=key, claim=claim, progress=job.advance, cancelled=lambda: job.interrupted
+            analyst,
+            question,
+            key=key,
+            claim=claim,
+            progress=job.advance,
+            cancelled=lambda: job.interrupted,
+            unseen=self._pool.unseen_charges(),
         )
 
 
@@ -215,6 +292,7 @@ def digest_of(question: Question, key: str | None) -> str:
         weights,
         question.raw,
         question.dialect,
+        *(["combine"] if question.combine else []),
         key,
     )
     return sha256(repr(fields).encode(errors="backslashreplace")).hexdigest()

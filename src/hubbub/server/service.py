@@ -20,6 +20,7 @@ from hubbub.server.administration_service import AdministrationService
 from hubbub.server.attack_lab import MAX_RUNNING, Lab
 from hubbub.server.attack_service import AttackService, CrowdService
 from hubbub.server.audit_service import AuditService
+from hubbub.server.board import Board, SharedFigures, SharedQueries
 from hubbub.server.catalog_service import CatalogService
 from hubbub.server.current_curator import CurrentCurator
 from hubbub.server.free_pool import FreePool, ReservedThreads
@@ -32,6 +33,7 @@ from hubbub.server.query_service import QueryService
 from hubbub.server.settings import Settings
 from hubbub.server.state import State
 from hubbub.server.stream_service import StreamService
+from hubbub.server.worker import Worker
 
 #: Seconds that running queries get to finish when the server stops.
 PATIENCE = 20.0
@@ -52,9 +54,12 @@ class Service:
     service.publications    public pages of releases
     """
 
-    def __init__(self, path: Path, settings: Settings) -> None:
+    def __init__(self, path: Path, settings: Settings, worker: Worker | None = None) -> None:
+        """Open everything, alone or as one of several workers."""
         self.settings = settings
-        self.current = CurrentCurator(path)
+        self.worker = worker
+        self.board = None if worker is None else Board(worker.board)
+        self.current = CurrentCurator(path, worker)
         try:
             self.state = State.open(self.current.config)
         except BaseException:
@@ -64,18 +69,17 @@ class Service:
         self.accounts.withdraw()
         self.current.withdraw = self.accounts.withdraw
         self._revoke_returned()
-        self.requests_limit = RateLimit(settings.per_minute)
-        self.attempts_limit = RateLimit(_ATTEMPTS)
+        self.requests_limit = RateLimit(settings.per_minute, board=self.board, kind="requests")
+        self.attempts_limit = RateLimit(_ATTEMPTS, board=self.board, kind="attempts")
         self.metrics = Metrics()
-        self.pool = QueryPool(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
-        self.free_pool = FreePool(threads=settings.free_workers, seconds=settings.free_seconds)
+        self.pool, self.free_pool, figures = _pools(settings, worker, self.board)
         self.reserved = ReservedThreads()
         self.lab = Lab(running=max(1, min(MAX_RUNNING, settings.workers // 2)))
-        self.registry = JobRegistry(self.state, self.accounts.clock) if is_postgres(self.current.config) else None
+        self.registry = _registry(self, worker)
         self.catalog = CatalogService(self.current, self.pool)
         self.queries = QueryService(self.current, self.state, self.pool, self.registry)
         self.administration = AdministrationService(self.current, self.state, self.accounts)
-        self.audit = AuditService(self.current, self.pool, self.metrics)
+        self.audit = AuditService(self.current, self.pool, self.metrics, figures)
         self.streams = StreamService(self.current, self.state)
         self.attacks = AttackService(self.lab)
         self.crowd = CrowdService(self.lab)
@@ -84,14 +88,9 @@ class Service:
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path, *, host: str | None = None, port: int | None = None) -> Self:
+    def open(cls, path: Path, *, host: str | None = None, port: int | None = None, pg_port: int | None = None) -> Self:
         """Open a hubbub.yaml with settings from the file, the environment, and the command line."""
-        document = parse_yaml(path.read_text(encoding="utf-8"))
-        folder = folder_of(load(path))
-        settings = settings_.read(
-            document, base=path.parent, folder=folder, environment=os.environ, host=host, port=port
-        )
-        return cls(path, settings)
+        return cls(path, read_settings(path, host=host, port=port, pg_port=pg_port))
 
     def close(self) -> None:
         """Refuse new work, let running queries finish or fail, and release all resources."""
@@ -104,6 +103,9 @@ class Service:
                     self.registry.close()
                 self.current.close()
                 self.state.close()
+                if self.board is not None:
+                    self.audit.share_figures()
+                    self.board.close()
 
     def _revoke_returned(self) -> None:
         """Revoke old access of analysts who were removed and added again while no server was running."""
@@ -112,6 +114,43 @@ class Service:
                 since = last_absence(snapshot, name)
                 if since is not None:
                     self.accounts.returned(name, since // 1_000_000)
+
+
+def read_settings(
+    path: Path, *, host: str | None = None, port: int | None = None, pg_port: int | None = None
+) -> Settings:
+    """Read the settings from a hubbub.yaml, the environment, and the command line."""
+    document = parse_yaml(path.read_text(encoding="utf-8"))
+    folder = folder_of(load(path))
+    return settings_.read(
+        document, base=path.parent, folder=folder, environment=os.environ, host=host, port=port, pg_port=pg_port
+    )
+
+
+def _pools(
+    settings: Settings, worker: Worker | None, board: Board | None
+) -> tuple[QueryPool, FreePool, SharedFigures | None]:
+    """Create the pools; several workers share the threads and the queue that the settings allow."""
+    if worker is None or board is None:
+        pool = QueryPool(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
+        return pool, FreePool(threads=settings.free_workers, seconds=settings.free_seconds), None
+    board.retire(worker.former or "")
+    pool = QueryPool(
+        workers=worker.share(settings.workers),
+        queue=worker.share(settings.queue, 0),
+        quantum=settings.quantum,
+        shared=SharedQueries(board, worker.name),
+        prefix=f"{worker.number:02x}",
+    )
+    free = FreePool(threads=worker.share(settings.free_workers, 2), seconds=settings.free_seconds)
+    return pool, free, SharedFigures(board, worker.name)
+
+
+def _registry(service: Service, worker: Worker | None) -> JobRegistry | None:
+    """Return the registry of jobs, if others may be asked about them."""
+    if worker is not None:
+        return JobRegistry(service.state, service.accounts.clock, name=worker.name, former=worker.former)
+    return JobRegistry(service.state, service.accounts.clock) if is_postgres(service.current.config) else None
 
 
 def _provider(settings: Settings) -> IdentityProvider | None:

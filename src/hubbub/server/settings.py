@@ -22,6 +22,8 @@ from hubbub.config.document import KEYS, check_keys, expect_mapping, parse_yaml,
 from hubbub.core import numbers
 from hubbub.errors import ConfigError, ParameterError
 from hubbub.private_files import create_folder, open_private
+from hubbub.server import postgres_settings
+from hubbub.server.postgres_settings import PostgresSettings, loopback
 
 #: Environment variables and the settings they override.
 VARIABLES: Mapping[str, str] = {
@@ -39,6 +41,11 @@ VARIABLES: Mapping[str, str] = {
     "HUBBUB_FREE_WORKERS": "free_workers",
     "HUBBUB_FREE_SECONDS": "free_seconds",
     "HUBBUB_SECRET_FILE": "secret_file",
+    "HUBBUB_PG_PORT": "postgres.port",
+    "HUBBUB_PG_HOST": "postgres.host",
+    "HUBBUB_PG_CLEARTEXT": "postgres.cleartext",
+    "HUBBUB_PG_PASSWORD": "postgres.password",
+    "HUBBUB_PG_CONNECTIONS": "postgres.connections",
     "HUBBUB_OIDC_ISSUER": "oidc.issuer",
     "HUBBUB_OIDC_AUDIENCE": "oidc.audience",
     "HUBBUB_OIDC_CLAIM": "oidc.claim",
@@ -52,8 +59,11 @@ OTHER_VARIABLES = frozenset(
 )
 
 _LISTS = frozenset({"proxies", "oidc.owners", "oidc.auditors"})
+_TRUTHS = frozenset({"behind_proxy", "postgres.cleartext", "postgres.password"})
 _INTEGERS = {
     "port": (0, 65535),
+    "postgres.port": (0, 65535),
+    "postgres.connections": (1, 10_000),
     "workers": (1, 256),
     "queue": (0, 100_000),
     "per_minute": (1, 1_000_000),
@@ -118,6 +128,7 @@ class Settings:
     free_workers: int = 4
     free_seconds: int = 20
     oidc: OidcSettings | None = None
+    postgres: PostgresSettings | None = None
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -129,13 +140,15 @@ class Settings:
                 "is not a valid host name or IP address",
                 "Use 127.0.0.1 or the address to listen on.",
             )
-        if not (_loopback(self.host) or self.certificate or self.behind_proxy):
+        if not (loopback(self.host) or self.certificate or self.behind_proxy):
             reject(
                 "HB421",
                 "server.host",
                 f"is {self.host}, which is reachable from other machines, but TLS is not configured",
                 "Set `tls: {certificate: …, key: …}`, or `behind_proxy: true` if a proxy terminates TLS.",
             )
+        if self.postgres is not None:
+            self.postgres.check(self.host, tls=self.certificate is not None)
         if len(self.secret) < _MIN_SECRET:
             reject("HB422", "The server secret", f"is shorter than {_MIN_SECRET} characters", _HOW_TO_CREATE)
 
@@ -164,6 +177,7 @@ def read(
     environment: Mapping[str, str],
     host: str | None = None,
     port: int | None = None,
+    pg_port: int | None = None,
     make: bool = True,
 ) -> Settings:
     """Read the settings of a hubbub.yaml in `base`; `folder` is the folder of the ledger.
@@ -174,13 +188,15 @@ def read(
     top = expect_mapping(document, "")
     given = dict(expect_mapping(top.get("server") or {}, "server"))
     check_keys(given, "server", KEYS["server"])
-    for part in ("tls", "oidc"):
+    for part in ("tls", "oidc", "postgres"):
         if part in given:
             given[part] = dict(expect_mapping(given[part], f"server.{part}"))
             check_keys(cast("dict[str, object]", given[part]), f"server.{part}", KEYS[f"server.{part}"])
     _resolve(given, base)
     _overlay(given, environment)
     given |= {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    if pg_port is not None:
+        given["postgres"] = {**cast("dict[str, object]", given.get("postgres") or {}), "port": pg_port}
     tls = cast("dict[str, object]", given.get("tls") or {})
     certificate, key = (_path(tls.get(name), f"server.tls.{name}") for name in ("certificate", "key"))
     for path, name in ((certificate, "certificate"), (key, "key")):
@@ -192,6 +208,7 @@ def read(
         certificate=certificate,
         key=key,
         oidc=_oidc(given.get("oidc"), expect_mapping(analysts, "analysts")),
+        postgres=postgres_settings.read(given.get("postgres")),
         **_plain(given),
     )
 
@@ -236,7 +253,7 @@ def _overlay(given: dict[str, object], environment: Mapping[str, str]) -> None:
             value = [word.strip() for word in text.split(",") if word.strip()]
         elif name in _INTEGERS and re.fullmatch(r"\d{1,9}", text, re.ASCII):
             value = int(text)
-        elif name == "behind_proxy" and text in ("true", "false"):
+        elif name in _TRUTHS and text in ("true", "false"):
             value = text == "true"
         part, _, key = name.rpartition(".")
         holder = cast("dict[str, object]", given.setdefault(part, {})) if part else given
@@ -379,16 +396,9 @@ def _public(value: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def safe_address(value: str) -> bool:
     """Return whether a URL is authentic: HTTPS, or this machine."""
     parts = urlsplit(value)
     return bool(parts.hostname) and (
-        parts.scheme == "https" or (parts.scheme == "http" and _loopback(parts.hostname or ""))
+        parts.scheme == "https" or (parts.scheme == "http" and loopback(parts.hostname or ""))
     )

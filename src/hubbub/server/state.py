@@ -28,7 +28,7 @@ JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 MAX_OPEN = 20  # open requests of one analyst
 
-_FIELDS = "id, name, role, digest, created, expires, revoked, used"
+_FIELDS = "id, name, role, digest, created, expires, revoked, used, verifier"
 _REQUEST = "id, analyst, dataset, epsilon, reason, created, state, decided, decider, note"
 _FIND_TOKEN = f"SELECT {_FIELDS} FROM tokens WHERE id = ?"  # noqa: S608
 _LIST_TOKENS = f"SELECT {_FIELDS} FROM tokens WHERE COALESCE(?, name) = name ORDER BY created DESC, id"  # noqa: S608
@@ -53,7 +53,7 @@ _FIND_JOB = "SELECT id, analyst, server, state, created, changed, result FROM jo
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """A stored token, without its secret. `used` is the day of its last use."""
+    """A stored token, without its secret. `used` is the day of its last use; `verifier` is what `scram` checks with."""
 
     id: str
     name: str
@@ -63,6 +63,7 @@ class TokenRecord:
     expires: int
     revoked: int | None = None
     used: str | None = None
+    verifier: bytes | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return the fields that may be shown."""
@@ -137,8 +138,8 @@ class TokenTable:
     def add(self, token: TokenRecord) -> None:
         """Store a new token."""
         self._database.write(
-            "INSERT INTO tokens (id, name, role, digest, created, expires) VALUES (?, ?, ?, ?, ?, ?)",
-            (token.id, token.name, token.role, token.digest, token.created, token.expires),
+            "INSERT INTO tokens (id, name, role, digest, created, expires, verifier) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (token.id, token.name, token.role, token.digest, token.created, token.expires, token.verifier),
         )
 
     def find(self, id_: str) -> TokenRecord | None:
@@ -172,6 +173,10 @@ class TokenTable:
     def holders(self) -> set[str]:
         """Return the analysts who have a token that was not revoked."""
         return {str(row[0]) for row in self._database.read(_HOLDERS, ())}
+
+    def note_verifier(self, id_: str, verifier: bytes) -> None:
+        """Store what checks proofs of a token that was made without it."""
+        self._database.write("UPDATE tokens SET verifier = ? WHERE id = ? AND verifier IS NULL", (verifier, id_))
 
     def note_use(self, id_: str, day: str) -> None:
         """Record the day of a use, at most once per day."""
@@ -282,6 +287,14 @@ class JobTable:
         """Record that a server is still running its jobs."""
         self._database.write(
             "UPDATE jobs SET changed = ? WHERE server = ? AND state IN ('queued', 'running')", (at, server)
+        )
+
+    def abandon_all(self, server: str, at: int, result: str) -> None:
+        """Fail the jobs of a server that has ended."""
+        self._database.write(
+            "UPDATE jobs SET state = 'failed', changed = ?, result = ? "
+            "WHERE state IN ('queued', 'running') AND server = ?",
+            (at, result, server),
         )
 
     def abandon(self, before: int, at: int, result: str) -> int:

@@ -24,7 +24,7 @@ from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.keys import DiscoveredCells, Groups
-from hubbub.sql.measures import KeyWeight, Measure, Sensitivity, UnitContribution, sensitivity
+from hubbub.sql.measures import BoundedSum, KeyWeight, Measure, Sensitivity, UnitContribution, sensitivity
 from hubbub.sql.noise import (
     CellSelections,
     Noise,
@@ -36,13 +36,13 @@ from hubbub.sql.noise import (
 )
 from hubbub.sql.public_rows import ALL_ROWS, with_public_count
 from hubbub.sql.query import Query
-from hubbub.sql.split import ANY_ORDER, portions, shares, zcdp_budget
+from hubbub.sql.split import portions, rho_beside_pure_losses, shares
 
 #: The confidence level of every interval and every ±.
 LEVEL = Fraction(95, 100)
 
 #: Maximum number of steps that a row adds to a sum of reals. Rounding errors are then far below any noise.
-_MAX_STEPS = 1 << 30
+MAX_STEPS = 1 << 30
 
 #: The number of groups of a typical unit, if its contribution bounds allow so many.
 _TYPICAL_GROUPS = 16
@@ -53,6 +53,8 @@ _UNBOUNDED = 1 << 40
 
 def unit_contribution(groups: Groups, limits: ContributionBounds | None) -> UnitContribution:
     """Return how many cells and rows one unit can touch in one grouping set."""
+    if limits is not None and limits.owners > 1:
+        return UnitContribution(groups.size, groups.size, 1)  # an owner is in all groups, each up to the bound
     if limits is None or limits.auto:
         # a bound that is found later multiplies everything: noise is planned for the bound 1
         return UnitContribution(groups.size, 1, 1)
@@ -74,6 +76,7 @@ class Workload:
     maximum: int = 1  #: the largest bound by which contributions may be multiplied when the query runs
     delta: Fraction = Fraction(0)
     public_rows: bool = False  #: whether the number of rows is public
+    shared: bool = False  #: whether rows have two owners, so that no sum may have negative parts
 
     @property
     def keys_of_a_unit(self) -> UnitContribution:
@@ -102,10 +105,32 @@ class Allocation:
 
 
 def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
-    """Allocate a budget (ε, or ρ for Gaussian noise) to the measures and choices of a query."""
+    """Allocate a budget (ε, or ρ for Gaussian noise) to the measures and choices of a query.
+
+    Where bounds are found, the largest of them leaves few steps for a row. So the shares that are allocated at a first
+    resolution tell how much finer it can be: each row is rounded to steps, which no interval allows for.
+    """
+    # the smallest share is at least 1/50 of the largest, and an aggregate has at most six measures
+    least = Fraction(1, 500 * max(1, len(workload.query.aggregates)))
+    first = _allocated(workload, kind, budget, least)
+    if workload.maximum == 1 or kind != "laplace":
+        return first
+    second = _allocated(workload, kind, budget, max(least, _least_share(first, budget) * Fraction(9, 10)))
+    return second if _least_share(second, budget) >= _least_share(first, budget) * Fraction(9, 10) else first
+
+
+def _least_share(allocation: Allocation, budget: Fraction) -> Fraction:
+    """Return the smallest share of the budget for the noise of a sum; choosing its bound takes at most half of it."""
+    sums = [each.portion for each in allocation.measures if isinstance(each.measure, BoundedSum)]
+    return min(sums, default=Fraction(0)) / budget / 2
+
+
+def _allocated(workload: Workload, kind: Noise, budget: Fraction, least: Fraction) -> Allocation:
+    """Allocate a budget at the resolution at which a sum may have as little as this share of it."""
     aggregates = workload.query.aggregates
     spendable = budget * Fraction(1 - partition_selection.SHARE) if workload.selects_groups else budget
-    table = formulas(aggregates, _resolution(workload, spendable, kind, len(aggregates)))
+    resolution = _resolution(workload, spendable * least, kind)
+    table = formulas(aggregates, resolution, centred=not workload.shared)
     if workload.public_rows:
         table = {name: with_public_count(formula) for name, formula in table.items()}
     selected = choices(
@@ -136,7 +161,7 @@ def allocate(workload: Workload, kind: Noise, budget: Fraction) -> Allocation:
     amounts = portions(budget, _shares(errors, weights, kind, keys))
     if rho and keys is not None:
         # from the portion as it was rounded, so that all of them together are the budget
-        rho = zcdp_budget(amounts[keys], workload.delta, ANY_ORDER)
+        rho = rho_beside_pure_losses(amounts[keys], workload.delta)
     sensitivities = [sensitivity(measure, workload.contributions, workload.relation) for measure in measures]
     noised = tuple(
         NoisyMeasure(measure, s, rho, calibrate_noise("gaussian", s, rho))
@@ -171,9 +196,9 @@ def _key_rho(epsilon: Fraction, groups: int, workload: Workload) -> Fraction:
     least that ε that converts δ₁ at α.
     Proof    A pure loss of ε₂ has divergence at most ε₂ at every order, so at α all together have at most
              ρα + ε₂ ≤ ε₁ + ε₂ minus the slack of the conversion, which is the same for every ε.
-    Tested   tests/sql/test_plan.py::test_weights_beside_laplace_noise_pass_the_filter_of_their_own_budget
+    Tested   tests/sql/test_partition_selection.py::test_weights_beside_laplace_noise_pass_the_filter_of_their_budget
     """
-    rho = zcdp_budget(epsilon, workload.delta, ANY_ORDER)
+    rho = rho_beside_pure_losses(epsilon, workload.delta)
     return rho if partition_selection.weights_need_fewer(groups, epsilon, rho, workload.delta) else Fraction(0)
 
 
@@ -206,11 +231,9 @@ def selection_rule(
     return rule, partition_selection.needed_people(rule, noised.measure, groups) / TYPICAL_ROWS
 
 
-def _resolution(workload: Workload, budget: Fraction, kind: Noise, aggregates: int) -> Resolution:
-    """Choose the resolution of sums, so that every noise scale stays in the range of the samplers."""
+def _resolution(workload: Workload, least: Fraction, kind: Noise) -> Resolution:
+    """Choose the resolution of sums, so that noise at the least portion stays in the range of the samplers."""
     touched = 2 * workload.maximum * sum(each.touched * each.rows for each in workload.contributions)
-    # the smallest share is at least 1/50 of the largest, and an aggregate has at most six measures
-    least = budget / (500 * max(1, aggregates))
     if kind == "laplace":
         most = numbers.SCALE_MAX * least / touched
     else:
@@ -220,7 +243,7 @@ def _resolution(workload: Workload, budget: Fraction, kind: Noise, aggregates: i
         raise QueryError(
             "HB557", "At this ε the result would be almost entirely noise.", "Increase ε or tighten the column bounds."
         )
-    return Resolution(min(_MAX_STEPS, int(most), max(1, numbers.SENSITIVITY_MAX // touched)))
+    return Resolution(min(MAX_STEPS, int(most), max(1, numbers.SENSITIVITY_MAX // touched)))
 
 
 def _errors(

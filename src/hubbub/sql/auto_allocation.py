@@ -16,6 +16,7 @@ from hubbub.sql.auto_bounds import Contribution, LevelHistogram, levels_up_to
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.measures import BoundedSum, KeyWeight, Sensitivity, UnitCount
 from hubbub.sql.noise import NoisyMeasure, calibrate_noise, calibrate_selections
+from hubbub.sql.owner_levels import OwnerLevels
 from hubbub.sql.relations import Rel
 
 #: One measure leaves a third of its budget to the histogram of levels; several that share one leave less each.
@@ -58,7 +59,10 @@ def add_histograms(
 
 
 def at_bounds(
-    workload: Workload, allocation: Allocation, histograms: Sequence[LevelHistogram], bounds: Sequence[int]
+    workload: Workload,
+    allocation: Allocation,
+    histograms: Sequence[LevelHistogram | OwnerLevels],
+    bounds: Sequence[int],
 ) -> Allocation:
     """Return an allocation at the bound 1 at other bounds, one for each histogram: every loss stays the same."""
     if not histograms:
@@ -161,9 +165,11 @@ def _scaled(noised: NoisyMeasure, bound: int) -> NoisyMeasure:
     return NoisyMeasure(noised.measure, moved, noised.portion, larger)
 
 
-def adds_at_one(allocation: Allocation, histograms: Sequence[LevelHistogram]) -> tuple[tuple[int, int], ...]:
+def adds_at_one(
+    allocation: Allocation, histograms: Sequence[LevelHistogram | OwnerLevels]
+) -> tuple[tuple[int, int], ...]:
     """Return what a unit adds to each measure at the bound 1, from the least to the most."""
-    alone = {i for each in histograms if each.contribution == "sum" for i in each.targets}
+    alone = {i for each in histograms if each.contribution in ("sum", "owners") for i in each.targets}
     measures = [noised.measure for noised in allocation.measures]
     return tuple(
         (-1 if each.low < 0 else 0, 1 if each.high > 0 else 0) if i in alone else (each.low, each.high)

@@ -20,7 +20,8 @@ from hubbub.noise.source import RandomSource
 from hubbub.sql.aggregates.formula import Floats
 
 #: What a histogram counts in each unit: rows, cells, the total of one sum (in steps), or its largest magnitude.
-Contribution = Literal["rows", "cells", "sum", "values"]
+#: For rows with two owners: what an owner of a row has in a cell (`owner_levels`).
+Contribution = Literal["rows", "cells", "sum", "values", "owners"]
 
 #: The largest number of levels: the lowest of a large maximum are left out.
 _MAX_LEVELS = 80
@@ -123,6 +124,10 @@ class LevelHistogram:
         counts = np.zeros(len(self.levels) + 1, dtype=np.int64)
         np.add.at(counts, np.asarray(table["level"], dtype=np.int64), np.asarray(table["m0"], dtype=np.int64))
         return counts
+
+    def moved(self, one: Mapping[str, NDArray[Any]], two: Mapping[str, NDArray[Any]]) -> int:
+        """Return how far the histograms of two datasets are apart, in L1."""
+        return int(np.abs(self.exact(one) - self.exact(two)).sum())
 
     def choose(self, table: Mapping[str, NDArray[Any]], source: RandomSource) -> ChosenBound:
         """Add noise to the histogram, and choose the bound."""

@@ -2,32 +2,76 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
 from hubbub.core.schema import Table, Value
-from hubbub.sql.bind_aggregates import AggregateBinder, has_aggregate, split_levels
+from hubbub.errors import QueryError
+from hubbub.sql import partition_selection
+from hubbub.sql.after import after
+from hubbub.sql.after_intervals import Trait, with_replicas
+from hubbub.sql.bind_after import Split, in_order, merges
+from hubbub.sql.bind_aggregates import AggregateBinder, split_levels
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_from import CteScope, bind_rows, bind_with, select_items
 from hubbub.sql.bind_groups import bind_groups, key_values
+from hubbub.sql.bind_keyed import KeyedBinder
 from hubbub.sql.bind_names import distinct_names, expand_aliases, output_name, resolve_item, rewrite, strip_alias
+from hubbub.sql.bind_padded import check_padded
 from hubbub.sql.bind_postprocess import bind_limit, bind_outer, is_top, only_subquery
+from hubbub.sql.bind_released import ReleasedValues
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, is_unit
-from hubbub.sql.expressions import Col, Expr
-from hubbub.sql.parse import parse
+from hubbub.sql.conditions import Conditions
+from hubbub.sql.expressions import Col, Expr, facts
+from hubbub.sql.groups_as_values import with_groups_as_values
+from hubbub.sql.ordinary_sql import with_parameters
+from hubbub.sql.parse import check_nodes, parse
 from hubbub.sql.postprocess_cost import query_cost
+from hubbub.sql.prune import names as mentions
 from hubbub.sql.prune import prune
-from hubbub.sql.query import Key, OrderTerm, Query
+from hubbub.sql.query import Key, OrderTerm, Queries, Query, ReleasedTable
+from hubbub.sql.query_levels import Levels, aggregates
+from hubbub.sql.several_owners import refuse_two_owners
+from hubbub.sql.spellings import settle
+from hubbub.sql.written_values import all_without_written, with_values_as_tables, without_written
 
 MAX_COLUMNS = 100
 
 
 def bind(text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] = (), dialect: str = "duckdb") -> Query:
-    """Parse a query and bind it to the declared tables."""
-    tree, source = parse(text, dialect=dialect)
+    """Parse a query and bind it to the declared tables; reject one that needs several releases, or has two owners."""
+    query = bind_releases(text, tables=tables, parameters=parameters, dialect=dialect)
+    if isinstance(query, Queries):
+        raise QueryError(
+            "HB754",
+            f"This query needs {len(query.parts)} releases, which is not supported here.",
+            "Write it as one aggregation, or run its parts as queries of their own.",
+        )
+    for table in query.tables:
+        refuse_two_owners(table)
+    return query
+
+
+def bind_releases(
+    text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] = (), dialect: str = "duckdb"
+) -> Query | Queries:
+    """Parse a query and bind it to the declared tables: one release, or several with the query over their results."""
+    tree, source = parse(text, dialect=dialect, released=True)
     ctx = Context(source, tables, tuple(parameters), dialect)
     try:
-        query = _query(ctx, tree, CteScope())
+        ctx, tree = with_values_as_tables(ctx, tree)
+        tree = with_groups_as_values(ctx, tree)
+        levels = Levels(ctx)
+        released = ReleasedValues(levels, partial(_bound, ctx), KeyedBinder(levels, partial(_bound, ctx)))
+        ctx.release_value = released.value
+        is_released = levels.of(tree, CteScope(), outermost=True) == "released"
+        if is_released and not merges(ctx, tree, CteScope(), levels):
+            query = _split(ctx, tree.copy(), released)
+        else:
+            if not is_released:  # otherwise `merges` has checked them
+                check_nodes(source, tree)
+            query = released.before(prune(_query(ctx, tree, CteScope())))
     except RecursionError:
         raise source.error(
             None, "HB500", "The query is nested too deeply.", "Move the inner parts into a WITH clause."
@@ -40,7 +84,57 @@ def bind(text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] 
             f"{unused} of the parameters are not used in the query.",
             "Pass one value for each parameter.",
         )
-    return prune(query)
+    return all_without_written(query)
+
+
+def _bound(ctx: Context, node: exp.Select, ctes: CteScope, written: Mapping[str, Table] | None = None) -> Query:
+    """Bind one of several releases, which may also read tables that the statement writes itself."""
+    tables = {**ctx.tables, **(written or {})}
+    inner = replace(ctx, tables=tables, used=[], sizes={}, mentions={}, conditions=Conditions(), values={}, scans=0)
+    query = prune(_query(inner, node, ctes))
+    return without_written(query)
+
+
+def _split(ctx: Context, tree: exp.Expr, values: ReleasedValues) -> Query | Queries:
+    """Bind the releases of a query, and check the query over their results."""
+    levels, bind = Levels(ctx), partial(_bound, ctx)
+    split = Split(ctx, levels, bind, KeyedBinder(levels, bind))
+    outer = settle(split.rewrite(tree, CteScope()), ctx.dialect, ctx.text)
+    outer, used = with_parameters(in_order(outer), ctx.parameters, ctx.text)
+    ctx.parameters_used |= used
+    released = [
+        ReleasedTable(name, tuple((label, expr.kind) for label, expr in query.select))
+        for name, query in split.releases.items()
+    ]
+    public = tuple(split.public.values())
+    queries, replicas = tuple(split.releases.values()), None
+    if len(queries) == 1 and not public:
+        chosen = _chosen_by_noise(queries[0])
+        outer, replicas = with_replicas(outer, released[0].name, _traits(queries[0]), ctx.text, chosen=chosen)
+    after_query = after(outer, released, public, ctx.text, replicas)
+    if len(queries) > 1:
+        return values.before(Queries(queries, after_query))
+    (query,) = queries
+    tables = (*query.tables, *(t for t in public if t not in query.tables))
+    return values.before(replace(query, tables=tables, after=after_query))
+
+
+def _chosen_by_noise(query: Query) -> bool:
+    """Tell whether noise decides which groups are released."""
+    return query.having is not None or query.limit is not None or query.top or partition_selection.needed(query)
+
+
+def _traits(query: Query) -> dict[str, Trait]:
+    """Tell which columns of a release are keys, and which have noise of their own."""
+    linear = {each.name for each in query.aggregates if each.function in ("count", "count_units", "sum")}
+    noisy = {each.name for each in query.aggregates}
+
+    def trait(expr: Expr) -> Trait:
+        if isinstance(expr, Col) and expr.name in linear:
+            return "linear"
+        return "rough" if mentions(expr) & noisy else "exact"
+
+    return {label: trait(expr) for label, expr in query.select}
 
 
 def _query(ctx: Context, node: exp.Expr, ctes: CteScope) -> Query:
@@ -53,7 +147,7 @@ def _query(ctx: Context, node: exp.Expr, ctes: CteScope) -> Query:
         )
     ctes = bind_with(ctx, node, ctes)
     _check_outermost(ctx, node)
-    inner = None if _aggregates(node) else only_subquery(node, ctes)
+    inner = None if aggregates(node) else only_subquery(node, ctes)
     if inner is not None:
         query = bind_outer(ctx, node, _query(ctx, *inner[:2]), inner[2])
         query_cost(query)  # at every level, because the next level may double the cost
@@ -66,23 +160,34 @@ def _query(ctx: Context, node: exp.Expr, ctes: CteScope) -> Query:
             "This query reads only public tables, which need no privacy protection.",
             "Leave out ε: such a query is answered exactly and for free.",
         )
-    return _bind_aggregation(ctx, node, rows)
+    return _bind_aggregation(ctx, _grouped(node), rows)
 
 
-def _aggregates(node: exp.Select) -> bool:
-    """Tell whether a query itself aggregates or groups."""
-    if node.args.get("group") is not None or node.args.get("having") is not None:
-        return True
-    return any(has_aggregate(part) for part in (*node.expressions, node.args.get("order")) if part is not None)
+def _grouped(node: exp.Select) -> exp.Select:
+    """Return SELECT DISTINCT as the same query with GROUP BY ALL."""
+    if node.args.get("distinct") is None:
+        return node
+    copy = node.copy()
+    copy.set("distinct", None)
+    copy.set("group", exp.Group(all=True))
+    return copy
 
 
 def _check_outermost(ctx: Context, node: exp.Select) -> None:
-    if node.args.get("distinct") is not None:
+    distinct = node.args.get("distinct")
+    if distinct is not None and (distinct.args.get("on") is not None or aggregates(node)):
         raise ctx.error(
-            node.args["distinct"],
+            distinct,
             "HB503",
-            "SELECT DISTINCT in the outermost query would list values of individual rows.",
+            "SELECT DISTINCT ON, and SELECT DISTINCT with aggregates, are not supported in the outermost query.",
             "Use GROUP BY with an aggregate such as COUNT(*).",
+        )
+    if node.args.get("qualify") is not None:
+        raise ctx.error(
+            node.args["qualify"],
+            "HB742",
+            "QUALIFY is not supported in the outermost query.",
+            "Move it into a subquery, or use HAVING to choose groups.",
         )
     if node.args.get("offset") is not None:
         raise ctx.error(node.args["offset"], "HB503", "OFFSET is not supported.", "Remove it, or use LIMIT.")
@@ -92,12 +197,12 @@ def _bind_aggregation(ctx: Context, node: exp.Select, rows: BoundRelation) -> Qu
     scope = NameScope(rows.columns, "GROUP BY or in another aggregate")
     items = _items(ctx, node, rows)
     keys, sets = bind_groups(ctx, scope, node, items)
-    binder = AggregateBinder(ctx, scope)
+    binder = AggregateBinder(ctx, scope, {expr: name for name, expr in keys})
     over = NameScope(rows.columns, "SELECT", binder)
     bound = {expr: Col(name, expr.kind) for name, expr in keys}
 
     def answer(part: exp.Expr) -> Expr:
-        return rewrite(ctx, part, scalar(ctx, over, part), bound, [(a.name, a) for a in binder.aggregates])
+        return rewrite(ctx, part, scalar(ctx, over, part), bound, binder.names())
 
     names = [(output_name(item), isinstance(item, exp.Alias), item) for item in items]
     select = tuple(zip(distinct_names(ctx, names), [answer(strip_alias(item)) for item in items], strict=True))
@@ -120,12 +225,13 @@ def _bind_aggregation(ctx: Context, node: exp.Select, rows: BoundRelation) -> Qu
         bind_limit(ctx, node),
         top=False,
     )
-    if not query.aggregates:
+    check_padded(ctx, node, rows, [key.expr for key in query.keys])
+    if not query.aggregates and all(facts(key.expr).values is not None for key in query.keys):
         raise ctx.error(
             node.args.get("group") or node,
             "HB510",
-            "This query lists groups without an aggregate.",
-            "Add an aggregate such as COUNT(*).",
+            "This query only lists groups, and these are declared, so the list says nothing about the data.",
+            "Add an aggregate such as COUNT(*). The declared values are in the description of the dataset.",
         )
     return replace(query, top=is_top(query))
 
@@ -151,7 +257,7 @@ def _items(ctx: Context, node: exp.Select, rows: BoundRelation) -> list[exp.Expr
     columns: list[exp.Expr] = []
     for item in select_items(ctx, node, rows.columns):
         inner = strip_alias(item)
-        if is_unit(ctx, scope, inner) or not _aggregates(node):
+        if is_unit(ctx, scope, inner) or not aggregates(node):
             raise ctx.error(
                 item,
                 "HB510",

@@ -3,7 +3,7 @@
 Tested in tests/sql/test_bind.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal as Choice
@@ -11,21 +11,24 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from hubbub.core.schema import Bounds, Kind
-from hubbub.sql.aggregates.table import aggregate_function
+from hubbub.sql.aggregates.distinct import SUFFIX
+from hubbub.sql.aggregates.table import AGGREGATES, aggregate_function
+from hubbub.sql.bind_aggregated import as_date, combined, since_1970
 from hubbub.sql.bind_apply import apply
+from hubbub.sql.bind_arg_extremes import ARG_EXTREMES, first_by
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_scope import Context, NameScope, is_unit
+from hubbub.sql.bind_scope import Context, NameScope, is_unit, missing_unit
 from hubbub.sql.domains import with_values
 from hubbub.sql.expressions import Col, Expr, Facts, Literal, facts, finds_bounds
+from hubbub.sql.natural_bounds import MAX_BOUND, clamped, of_aggregate, useful
 from hubbub.sql.nodes import AGGREGATE_NAMES, AGGREGATE_NODES, SPECIAL_AGGREGATES
 from hubbub.sql.nulls import nullable
-from hubbub.sql.query import Aggregate
-from hubbub.sql.relations import UnitAggregate
+from hubbub.sql.query import Aggregate, grouping_name
+from hubbub.sql.relations import Rel, UnitAggregate, UnitWindow, WindowFunction
 from hubbub.sql.text import quote
 
-#: Wider bounds come from the column type rather than from a declaration, and the noise would be useless.
-MAX_BOUND = Fraction(2) ** 53
 _MAX_ROWS = Fraction(2) ** 63  #: of one unit
+_BIT = Facts(Bounds(Fraction(0), Fraction(1)), None, Fraction(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,51 +53,81 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def has_aggregate(node: exp.Expr) -> bool:
     """Tell whether an expression contains an aggregate."""
-    return any(is_aggregate(inner) for inner in node.walk())
+    return any(is_aggregate(inner) for inner in node.walk(prune=_has_own_aggregates))
+
+
+def _has_own_aggregates(node: exp.Expr) -> bool:
+    """Tell whether the aggregates in a node are not those of the query around it."""
+    return isinstance(node, exp.Query | exp.Window)
 
 
 def bind_call(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
     """Parse an aggregate and bind its arguments over rows."""
-    if isinstance(node, exp.Filter):
-        if not is_aggregate(node.this):
-            raise ctx.error(node, "HB512", "FILTER must follow an aggregate.", "Write COUNT(*) FILTER (WHERE …).")
-        call = bind_call(ctx, columns, node.this)
-        where = condition(ctx, columns, node.expression.this)
-        both = where if call.where is None else apply(ctx, node, "and", [call.where, where])
-        return replace(call, where=both)
-    if isinstance(node, exp.WithinGroup):
-        return _within_group(ctx, columns, node)
-    if isinstance(node, exp.CountIf):
-        return AggregateCall(node, "count", where=condition(ctx, columns, node.this))
-    if isinstance(node, exp.Count):
-        return _count(ctx, columns, node)
-    if isinstance(node, exp.Mode):
-        if node.this is None:
-            raise ctx.error(node, "HB512", "mode() needs an argument.", "Write mode(x).")
-        return AggregateCall(node, "mode", (scalar(ctx, columns, node.this),))
-    if isinstance(node, exp.Quantile | exp.PercentileCont | exp.PercentileDisc):
-        level = node.args.get("quantile") if isinstance(node, exp.Quantile) else node.args.get("expression")
-        return _quantile(ctx, columns, node, node.this, level)
-    if isinstance(node, exp.Anonymous):
-        return _named(ctx, columns, node)
+    special = _SPECIAL.get(type(node))
+    if special is not None:
+        return special(ctx, columns, node)
     function, count = AGGREGATE_NODES[type(node)]
     parts = [node.args.get(name) for name in ("this", "expression")[:count]]
     level = Fraction(1, 2) if isinstance(node, exp.Median) else None
+    if isinstance(parts[0], exp.Distinct):
+        function, parts = _over_distinct(ctx, node, function, parts[0])
     return AggregateCall(node, function, tuple(_value(ctx, columns, node, function, part) for part in parts), level)
+
+
+def _filter(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    if not is_aggregate(node.this):
+        raise ctx.error(node, "HB512", "FILTER must follow an aggregate.", "Write COUNT(*) FILTER (WHERE …).")
+    call = bind_call(ctx, columns, node.this)
+    where = condition(ctx, columns, node.expression.this)
+    both = where if call.where is None else apply(ctx, node, "and", [call.where, where])
+    return replace(call, where=both)
+
+
+def _any_value(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    called = node.this if isinstance(node, exp.IgnoreNulls) else node
+    if not isinstance(called, exp.AnyValue):
+        raise ctx.error(node, "HB512", "IGNORE NULLS is supported in windows alone.", "Remove it: NULL does not count.")
+    return AggregateCall(node, "any_value", (scalar(ctx, columns, called.this),))
+
+
+def _count_if(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    return AggregateCall(node, "count", where=condition(ctx, columns, node.this))
+
+
+def _approximate_count(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    return _count(ctx, columns, exp.Count(this=exp.Distinct(expressions=[node.this])))
+
+
+def _mode(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    if node.this is None:
+        raise ctx.error(node, "HB512", "mode() needs an argument.", "Write mode(x).")
+    return AggregateCall(node, "mode", (scalar(ctx, columns, node.this),))
+
+
+def _quantile_node(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    return _quantile(ctx, columns, node, node.this, node.args.get("quantile") or node.args.get("expression"))
+
+
+def _over_distinct(
+    ctx: Context, node: exp.Expr, function: str, distinct: exp.Expr
+) -> tuple[str, list[exp.Expr | None]]:
+    """Return the function over distinct values and its argument; the minimum and maximum stay the same."""
+    over = function if function in ("min", "max") else function + SUFFIX
+    if over not in AGGREGATES or len(distinct.expressions) != 1:
+        raise ctx.error(
+            node,
+            "HB512",
+            f"DISTINCT is not supported in {quote(function)}, or it is followed by several expressions.",
+            "Use it in COUNT, SUM, AVG, VARIANCE or STDDEV of one expression.",
+        )
+    return over, list(distinct.expressions)
 
 
 def _value(ctx: Context, columns: NameScope, node: exp.Expr, function: str, part: exp.Expr | None) -> Expr:
     if part is None:
         raise ctx.error(node, "HB512", f"{quote(function)} needs an argument.", f"Write {function}(x).")
-    if isinstance(part, exp.Distinct):
-        raise ctx.error(
-            part,
-            "HB512",
-            f"DISTINCT is supported only in COUNT, not in {quote(function)}.",
-            "Remove DISTINCT, or use COUNT(DISTINCT x).",
-        )
     value = scalar(ctx, columns, part)
-    if value.kind is Kind.BOOLEAN and function in ("sum", "avg"):
+    if value.kind is Kind.BOOLEAN and function.removesuffix(SUFFIX) in ("sum", "avg"):
         one, zero = Literal(1, Kind.INTEGER), Literal(0, Kind.INTEGER)
         return apply(
             ctx, node, "case", [value, one, apply(ctx, node, "not", [value]), zero, Literal(None, Kind.BOOLEAN)]
@@ -106,19 +139,40 @@ def _count(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
     counted = node.this
     if counted is None or isinstance(counted, exp.Star):
         return AggregateCall(node, "count")
+    chosen = _chosen_unit(ctx, columns, node)
+    if chosen is not None:
+        return chosen
     if not isinstance(counted, exp.Distinct):
+        mark = missing_unit(ctx, columns, counted)
+        if mark is not None:
+            return AggregateCall(node, "count", (mark,))
         # the privacy ID is never NULL, so counting it counts rows
         return AggregateCall(node, "count", () if is_unit(ctx, columns, counted) else (scalar(ctx, columns, counted),))
-    if len(counted.expressions) != 1:
-        raise ctx.error(
-            node,
-            "HB512",
-            "COUNT(DISTINCT …) takes one expression.",
-            "Count the distinct values of each expression separately.",
-        )
+    if len(counted.expressions) > 1 or isinstance(counted.expressions[0], exp.Tuple):
+        return AggregateCall(node, "count_distinct", (combined(ctx, columns, node, counted.expressions),))
     if is_unit(ctx, columns, counted.expressions[0]):
         return AggregateCall(node, "count_units")
+    mark = missing_unit(ctx, columns, counted.expressions[0])
+    if mark is not None:
+        there = apply(ctx, node, "not", [apply(ctx, node, "is_null", [mark])])
+        return AggregateCall(node, "count_units", where=there)
     return AggregateCall(node, "count_distinct", (scalar(ctx, columns, counted.expressions[0]),))
+
+
+def _chosen_unit(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall | None:
+    """Bind COUNT(CASE WHEN c THEN id END), also with DISTINCT, as the count of the privacy ID where c is true."""
+    counted, distinct = node.this, isinstance(node.this, exp.Distinct)
+    if distinct and len(counted.expressions) == 1:
+        counted = counted.expressions[0]
+    counted = counted.unnest()
+    branch = counted.args["ifs"][0] if isinstance(counted, exp.Case) and len(counted.args["ifs"]) == 1 else counted
+    default = counted.args.get("default" if isinstance(counted, exp.Case) else "false")
+    plain = isinstance(branch, exp.If) and counted.this is (None if isinstance(counted, exp.Case) else branch.this)
+    if not plain or not (default is None or isinstance(default, exp.Null)):
+        return None
+    if not is_unit(ctx, columns, branch.args["true"]):
+        return None
+    return AggregateCall(node, "count_units" if distinct else "count", where=condition(ctx, columns, branch.this))
 
 
 def _named(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
@@ -170,6 +224,23 @@ def _within_group(ctx: Context, columns: NameScope, node: exp.Expr) -> Aggregate
     return replace(call, level=1 - call.level) if descending and call.level is not None else call
 
 
+_SPECIAL: dict[type[exp.Expr], Callable[[Context, NameScope, exp.Expr], AggregateCall]] = {
+    exp.Filter: _filter,
+    exp.WithinGroup: _within_group,
+    exp.AnyValue: _any_value,
+    exp.IgnoreNulls: _any_value,
+    exp.CountIf: _count_if,
+    exp.Count: _count,
+    exp.ApproxDistinct: _approximate_count,
+    exp.Mode: _mode,
+    exp.Quantile: _quantile_node,
+    exp.ApproxQuantile: _quantile_node,
+    exp.PercentileCont: _quantile_node,
+    exp.PercentileDisc: _quantile_node,
+    exp.Anonymous: _named,
+}
+
+
 def split_levels(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
     """Split a quantile with a list of levels into one per level; return any other node alone."""
     function = node
@@ -198,11 +269,47 @@ class AggregateBinder:
 
     ctx: Context
     columns: NameScope
+    keys: Mapping[Expr, str] = field(default_factory=dict)  #: the keys of GROUP BY and their names
     aggregates: list[Aggregate] = field(default_factory=list)
+
+    def names(self) -> list[tuple[str, object]]:
+        """List the names of what was bound."""
+        grouping = [(grouping_name(name), None) for name in self.keys.values()]
+        return [*grouping, *((aggregate.name, aggregate) for aggregate in self.aggregates)]
 
     def __call__(self, node: exp.Expr) -> Expr:
         """Bind an aggregate to a column of the result."""
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(node)
         call = bind_call(self.ctx, self.columns, node)
+        if call.function == "any_value":
+            raise self.ctx.error(
+                node,
+                "HB512",
+                "ANY_VALUE would show the value of one row.",
+                "Use MODE(x) for the most frequent value, or MIN(x) or MAX(x). Add a value that is the same for all "
+                "rows of a group to GROUP BY.",
+            )
+        if call.function in (*_BOOLEANS, *ARG_EXTREMES):
+            instead = "COUNT_IF(x)" if call.function in _BOOLEANS else "the rows by value"
+            raise self.ctx.error(
+                node,
+                "HB512",
+                f"{quote(call.function)} over several people would show one person's row.",
+                f"Count {'instead: ' if call.function in _BOOLEANS else ''}{instead}. Within a subquery that groups by "
+                "the privacy ID column, it is supported.",
+            )
+        if call.function in ("min", "max", "quantile") and call.arguments[0].kind in (Kind.DATE, Kind.TIMESTAMP):
+            return self._of_dates(node, call)
+        return self._aggregate(call)
+
+    def _of_dates(self, node: exp.Expr, call: AggregateCall) -> Expr:
+        """Bind an extreme or a quantile of dates: of the days or seconds since 1970, which are a date again later."""
+        (date,) = call.arguments
+        number = self._aggregate(replace(call, arguments=(since_1970(self.ctx, node, date),)))
+        return as_date(self.ctx, node, number, date.kind)
+
+    def _aggregate(self, call: AggregateCall) -> Expr:
         arguments = tuple(self._prepared(call, argument) for argument in call.arguments)
         wanted = Aggregate("", call.function, arguments, call.where, call.level)
         for other in self.aggregates:
@@ -210,6 +317,21 @@ class AggregateBinder:
                 return Col(other.name, aggregate_function(other.function).kind(other))
         self.aggregates.append(replace(wanted, name=self.ctx.new_name(call.function)))
         return Col(self.aggregates[-1].name, aggregate_function(wanted.function).kind(wanted))
+
+    def _grouping(self, node: exp.Expr) -> Expr:
+        """Bind GROUPING(a, b, …): a number whose bits say which keys the row's grouping set lacks."""
+        parts = node.expressions
+        bound = [scalar(self.ctx, self.columns, part) for part in parts]
+        if not parts or any(expr not in self.keys for expr in bound):
+            raise self.ctx.error(
+                node, "HB512", "GROUPING takes expressions of GROUP BY.", "Write the expression as in GROUP BY."
+            )
+        bits = [Col(grouping_name(self.keys[expr]), Kind.INTEGER, _BIT) for expr in bound]
+        number: Expr = bits[0]
+        for bit in bits[1:]:
+            doubled = apply(self.ctx, node, "mul", [number, Literal(2, Kind.INTEGER)])
+            number = apply(self.ctx, node, "add", [doubled, bit])
+        return number
 
     def _prepared(self, call: AggregateCall, argument: Expr) -> Expr:
         """Check that an argument has what its aggregate needs: bounds for numbers, a finite list for a mode."""
@@ -239,6 +361,7 @@ class AggregateBinder:
 
 def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:
     """Accept a number with known and useful bounds."""
+    function = function.removesuffix(SUFFIX)
     if not argument.kind.numeric:
         raise ctx.error(
             node,
@@ -246,8 +369,8 @@ def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) 
             f"{quote(function)} takes numbers, not {argument.kind.value} values.",
             "Use COUNT, or CAST it to a number.",
         )
-    known = facts(argument).bounds
-    if known is None or max(abs(known.low), abs(known.high)) > MAX_BOUND:
+    argument = argument if useful(facts(argument).bounds) else clamped(ctx.naturals, argument)
+    if not useful(facts(argument).bounds):
         if finds_bounds(argument) and not isinstance(argument, Literal):
             # the engine clamps each row to the bounds that the query finds, which are below this maximum
             whole = Bounds(-MAX_BOUND, MAX_BOUND)
@@ -264,14 +387,19 @@ def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) 
 # --- within one unit ---------------------------------------------------------------------------------------------
 
 UnitFunction = Choice["count", "count_distinct", "sum", "avg", "min", "max"]
-_UNIT_FUNCTIONS: dict[str, UnitFunction] = {
+UNIT_FUNCTIONS: dict[str, UnitFunction] = {
     "count": "count",
     "count_distinct": "count_distinct",
     "sum": "sum",
     "avg": "avg",
     "min": "min",
     "max": "max",
+    "bool_or": "max",
+    "bool_and": "min",
+    "any_value": "min",  # any of them will do, and the least is the same on every engine
 }
+#: Aggregates of conditions: the maximum and minimum, where false is less than true.
+_BOOLEANS = ("bool_or", "bool_and")
 
 
 @dataclass
@@ -280,12 +408,25 @@ class UnitAggregateBinder:
 
     ctx: Context
     columns: NameScope
+    rel: Rel | None = None  #: the rows of each unit
     aggregates: list[tuple[str, UnitAggregate]] = field(default_factory=list)
+    firsts: list[tuple[str, WindowFunction]] = field(default_factory=list)  #: windows that the aggregates read
+
+    def rows(self, rel: Rel, keys: Sequence[Expr]) -> Rel:
+        """Return the rows with what the aggregates read, given the keys by which they are grouped."""
+        firsts = tuple((name, replace(first, partition=tuple(keys))) for name, first in self.firsts)
+        return UnitWindow(rel, firsts) if firsts else rel
 
     def __call__(self, node: exp.Expr) -> Expr:
         """Bind an aggregate to a column of the subquery."""
         call = bind_call(self.ctx, self.columns, node)
-        function = _UNIT_FUNCTIONS.get(call.function)
+        if call.function in ARG_EXTREMES:
+            call = self._first(call)
+        function = UNIT_FUNCTIONS.get(call.function)
+        if call.function in _BOOLEANS and call.arguments[0].kind is not Kind.BOOLEAN:
+            raise self.ctx.error(
+                node, "HB508", f"{quote(call.function)} takes a condition.", "Add a comparison, such as x > 0."
+            )
         if function is None:
             raise self.ctx.error(
                 node,
@@ -296,7 +437,7 @@ class UnitAggregateBinder:
         conditions = self.ctx.conditions.with_condition(call.where)
         argument = conditions.bounded(call.arguments[0]) if call.arguments else None
         if function in ("sum", "avg") and argument is not None:
-            require_bounds(self.ctx, node, function, argument)
+            argument = require_bounds(self.ctx, node, function, argument)
         kind, result = self._result(function, argument)
         if argument is not None and not function.startswith("count"):
             # an aggregate of no values is NULL
@@ -307,8 +448,21 @@ class UnitAggregateBinder:
                 return replace(wanted.column, name=name)
         weight = 1 + (0 if argument is None else self.ctx.check_size(argument, node))
         col = self.ctx.new_column(function, wanted.column.kind, wanted.column.facts, weight)
+        bounds = of_aggregate(function, argument, self.rel)
+        if bounds is not None:
+            self.ctx.naturals[col.name] = bounds
         self.aggregates.append((col.name, replace(wanted, column=col)))
         return col
+
+    def _first(self, call: AggregateCall) -> AggregateCall:
+        """Return the minimum of a window that gives all rows of a group the value at an extreme."""
+        conditions = self.ctx.conditions.with_condition(call.where)
+        wanted = first_by(self.ctx, conditions, call.node, call.function, call.arguments, call.where)
+        for _, other in self.firsts:
+            if replace(other, column=wanted.column) == wanted:
+                return AggregateCall(call.node, "min", (other.column,))
+        self.firsts.append((wanted.column.name, wanted))
+        return AggregateCall(call.node, "min", (wanted.column,))
 
     @staticmethod
     def _result(function: str, argument: Expr | None) -> tuple[Kind, Facts]:

@@ -11,13 +11,18 @@ from sqlglot import exp
 
 from hubbub.core.schema import Kind, Value
 from hubbub.sql import bind_numbers, dates
+from hubbub.sql.bind_coerce import coerce
 from hubbub.sql.bind_scope import Context, NameScope
 from hubbub.sql.expressions import Expr, Literal
 from hubbub.sql.functions import FUNCTIONS, build
+from hubbub.sql.patterns import RULES, parts_of_text, size_of
 from hubbub.sql.rules import MAX_PLACES
 from hubbub.sql.text import quote
 
 MAX_LIST = 1_000
+MAX_REPLACEMENT = 8
+#: Formats of dates whose parts are numbers.
+_FORMAT = re.compile(r"(%[YmdHMS]|[-/. :T])+", re.ASCII)
 MAX_WILDCARDS = 8
 MAX_SHIFT = {
     "year": 200,
@@ -96,6 +101,7 @@ def apply(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
 def _unify(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> list[Expr]:
     """Give NULLs the kind of the other arguments, and convert constants and dates next to dates and timestamps."""
     values = [i for i in range(len(args)) if name != "case" or i % 2 == 1 or i == len(args) - 1]
+    args = coerce(name, args, values)
     kinds = {args[i].kind for i in values if not (isinstance(args[i], Literal) and args[i] == NULL)}
     dated = kinds & {Kind.DATE, Kind.TIMESTAMP}
     unified = list(args)
@@ -139,7 +145,9 @@ def dated_literal(ctx: Context, node: exp.Expr, text: str, dated: set[Kind]) -> 
     )
 
 
-def _check_limits(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> None:
+def _check_limits(  # noqa: C901 - one case a function
+    ctx: Context, node: exp.Expr, name: str, args: list[Expr]
+) -> None:
     """Check that constant arguments are within the limits in which a function is total and fast."""
     constants = [arg.value if isinstance(arg, Literal) else None for arg in args]
     problem = ""
@@ -154,16 +162,41 @@ def _check_limits(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> 
             problem = f"the length in {name} must be from 0 to 1,000,000"
         case "width_bucket", [low, high, int(count)] if not (_less(low, high) and 1 <= count <= 10**6):
             problem = "width_bucket needs low < high and from 1 to 1,000,000 buckets"
-        case "like", [str(pattern)] if "\\" in pattern:
+        case "like", [str(pattern), *_] if "\\" in pattern:
             problem = "a LIKE pattern cannot contain a backslash, because its meaning depends on the dialect"
-        case "like", [str(pattern)] if pattern.count("%") > MAX_WILDCARDS:
+        case "like", [str(pattern), *_] if pattern.count("%") > MAX_WILDCARDS:
             problem = f"a LIKE pattern can contain at most {MAX_WILDCARDS} % signs"
+        case "replace", [str(old), str(new)] if not old or len(new) > MAX_REPLACEMENT * len(old):
+            problem = f"replace needs a text, and one in its place of at most {MAX_REPLACEMENT} times its length"
+        case "split_part", [str(separator), int(part)] if not separator or not 1 <= part <= 1000:
+            problem = "split_part needs a separator and a part from 1 to 1,000"
+        case "regexp", [str(pattern)] if size_of(pattern) is None:
+            problem = f"a regular expression {RULES}"
+        case "regexp_extract", [str(pattern), int(group)] if not _extracts(pattern, group):
+            problem = f"a regular expression of which a part is taken has no | and one group at most, and {RULES}"
+        case "regexp_replace", [str(pattern), str(new), _] if not _replaces(pattern, new):
+            problem = (
+                f"a regular expression that is replaced has no | and matches no empty text, and {RULES}; the text in "
+                f"its place has at most {MAX_REPLACEMENT} characters, without \\, $ and &"
+            )
+        case "parse_time", [str(form)] if not re.fullmatch(_FORMAT, form):
+            problem = "a format consists of %Y, %m, %d, %H, %M, %S and separators"
         case "in", rest if len(rest) > MAX_LIST:
             problem = f"IN supports at most {MAX_LIST:,} values; for more, join a public table"
         case "day_shift", [int(days)] if abs(days) > MAX_SHIFT["day"]:
             problem = "a date can be shifted by at most 200 years"
     if problem:
         raise ctx.error(node, "HB508", f"Invalid constant: {problem}.", "Change the constant.")
+
+
+def _extracts(pattern: str, group: int) -> bool:
+    parts = parts_of_text(pattern)
+    return parts is not None and (group == 0 or (group == 1 and parts[1] == 1))
+
+
+def _replaces(pattern: str, new: str) -> bool:
+    parts = parts_of_text(pattern)
+    return parts is not None and parts[0] > 0 and len(new) <= MAX_REPLACEMENT and not set(new) & set("\\$&")
 
 
 def _less(low: Value | None, high: Value | None) -> bool:

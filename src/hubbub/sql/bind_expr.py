@@ -3,6 +3,7 @@
 Tested in tests/sql/test_bind.py.
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -20,8 +21,11 @@ from hubbub.sql.bind_apply import (
     null,
     parameter,
 )
-from hubbub.sql.bind_scope import Context, NameScope, resolve
-from hubbub.sql.expressions import Expr, Literal
+from hubbub.sql.bind_coerce import number
+from hubbub.sql.bind_numbers import is_decimal
+from hubbub.sql.bind_scope import Context, NameScope, is_unit, missing_unit, resolve
+from hubbub.sql.bind_text import JOINED, TEXTS, escaped_pattern
+from hubbub.sql.expressions import Expr, Literal, facts
 from hubbub.sql.nodes import (
     AGGREGATE_NAMES,
     AGGREGATE_NODES,
@@ -30,11 +34,14 @@ from hubbub.sql.nodes import (
     SPECIAL_AGGREGATES,
 )
 from hubbub.sql.parse import unsupported_function
+from hubbub.sql.spelling_dates import differs
 from hubbub.sql.text import quote
 
 _FALSE = Literal(False, Kind.BOOLEAN)  # noqa: FBT003
 _TRUE = Literal(True, Kind.BOOLEAN)  # noqa: FBT003
 
+#: Nodes whose values are computed before the expressions around them.
+_COMPUTED = (exp.Exists, exp.In, exp.Subquery, exp.Window)
 _DType = exp.DType
 _TYPES: dict[exp.DType, tuple[str, int]] = {
     _DType.TINYINT: ("to_integer", 8),
@@ -51,12 +58,25 @@ _TYPES: dict[exp.DType, tuple[str, int]] = {
     _DType.TIMESTAMPNTZ: ("to_timestamp", 0),
     _DType.DATETIME: ("to_timestamp", 0),
     _DType.BOOLEAN: ("to_boolean", 0),
+    _DType.CHAR: ("to_text", 0),
+    _DType.DECIMAL: ("to_decimal", 0),
+}
+
+#: Dialects in which a conversion to an integer drops the fraction.
+_TRUNCATING = ("spark", "tsql")
+#: Dialects in which the text of such a value is not DuckDB's.
+_OTHER_TEXTS = {
+    Kind.REAL: ("postgres", "bigquery", "snowflake", "tsql"),
+    Kind.TIMESTAMP: ("bigquery", "snowflake", "tsql"),
+    Kind.BOOLEAN: ("tsql",),
 }
 
 
 def scalar(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     """Bind an expression, or raise if it uses something that is not on the allow-list."""
     deadline.check()
+    if ctx.values and isinstance(node, _COMPUTED) and node in ctx.values:
+        return ctx.values[node]
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(ctx, scope, node)
@@ -70,7 +90,7 @@ def scalar(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
         node,
         "HB503",
         f"{quote(node.key.upper())} is not allowed in an expression.",
-        "Use columns, constants and supported functions.",
+        "Use columns, constants and the functions of docs/sql.md.",
     )
 
 
@@ -94,6 +114,14 @@ def _column(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         raise ctx.error(node, "HB503", "`*` is not allowed in an expression.", "Use a column name.")
     column = resolve(ctx, scope, node)
+    if column.present is not None:
+        raise ctx.error(
+            node,
+            "HB516",
+            f"After an outer join the privacy ID {quote(column.name)} of this table may be missing.",
+            "Test it with IS NULL or count it; elsewhere use the privacy ID of the table that is kept, or COALESCE of "
+            "the two after a full join.",
+        )
     if column.col is None:
         raise ctx.error(
             node,
@@ -132,30 +160,38 @@ def _named(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
 # --- operators with special syntax -------------------------------------------------------------------------------
 
 
-def _paren(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
-    return scalar(ctx, scope, node.this)
-
-
 def _sum(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     sign = 1 if isinstance(node, exp.Add) else -1
     left, right = node.this, node.expression
     if isinstance(right, exp.Interval):
-        return bind_dates.shift(ctx, node, scalar(ctx, scope, left), right, sign)
+        return _shift(ctx, scope, node, left, right, sign)
     if isinstance(left, exp.Interval) and sign == 1:
-        return bind_dates.shift(ctx, node, scalar(ctx, scope, right), left, sign)
+        return _shift(ctx, scope, node, right, left, sign)
     a, b = scalar(ctx, scope, left), scalar(ctx, scope, right)
+    if ctx.dialect == "tsql" and sign == 1 and a.kind is b.kind is Kind.TEXT:
+        return apply(ctx, node, "concat", [a, b])
+    if sign == 1 and a.kind is Kind.INTEGER and b.kind is Kind.DATE:
+        a, b = b, a
     if a.kind is Kind.DATE and b.kind is Kind.INTEGER:
-        if not (isinstance(b, Literal) and isinstance(b.value, int)):
-            raise ctx.error(
-                node,
-                "HB508",
-                "Only a constant number of days can be added to a date.",
-                "Write the number, as in d + 7.",
-            )
-        return apply(ctx, node, "day_shift", [a, Literal(sign * b.value, Kind.INTEGER)])
+        return apply(ctx, node, "day_shift", [a, bind_dates.signed(ctx, node, b, sign)])
+    if sign == -1 and {a.kind, b.kind} in ({Kind.TIMESTAMP}, {Kind.TIMESTAMP, Kind.DATE}):
+        raise ctx.error(
+            node,
+            "HB508",
+            "The difference of two timestamps is an interval, which is not supported.",
+            "Write EXTRACT(EPOCH FROM a - b) for its seconds, or date_diff('day', b, a).",
+        )
     if sign == -1 and a.kind is b.kind is Kind.DATE:
         return apply(ctx, node, "days_between", [a, b])
     return apply(ctx, node, "add" if sign == 1 else "sub", [a, b])
+
+
+def _shift(ctx: Context, scope: NameScope, node: exp.Expr, date: exp.Expr, interval: exp.Interval, sign: int) -> Expr:
+    bound, amount = scalar(ctx, scope, date), interval.this.unnest()
+    if isinstance(amount, exp.Literal):
+        return bind_dates.shift(ctx, node, bound, interval, sign)
+    by = bind_dates.signed(ctx, node, scalar(ctx, scope, amount), sign)
+    return bind_dates.shift_by(ctx, node, bound, by, interval)
 
 
 def _negative(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
@@ -197,7 +233,12 @@ def _is_not_distinct(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
 
 
 def _is(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
-    tested, against = scalar(ctx, scope, node.this), node.expression
+    against, negated = node.expression, node.args.get("negate") or isinstance(node.parent, exp.Not)
+    if isinstance(against, exp.Null) and negated and is_unit(ctx, scope, node.this):
+        # a row without an owner is in no relation
+        return apply(ctx, node, "not", [_FALSE]) if node.args.get("negate") else _FALSE
+    mark = missing_unit(ctx, scope, node.this) if isinstance(against, exp.Null) else None
+    tested = scalar(ctx, scope, node.this) if mark is None else mark
     if isinstance(against, exp.Null):
         result = apply(ctx, node, "is_null", [tested])
     elif isinstance(against, exp.Boolean):
@@ -224,14 +265,38 @@ def reject_subquery(ctx: Context, _: NameScope, node: exp.Expr) -> Expr:
     raise ctx.error(
         node,
         "HB514",
-        "A subquery in an expression is not supported: it would compare one person's row with other people's rows.",
-        "Use a join: with a public table, or with a private table on the privacy ID column. Query an aggregate "
-        "separately.",
+        "A subquery is not supported in this clause.",
+        "Move it to WHERE or SELECT, or use a join: with a public table, or on the privacy ID column.",
     )
 
 
-def _like(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+def _reject_window(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    raise ctx.error(
+        node,
+        "HB742",
+        f"A window function is not supported in {scope.clause}.",
+        "Use it in SELECT or QUALIFY of a subquery, with PARTITION BY the privacy ID, as in SELECT … FROM (SELECT "
+        "LAG(x) OVER (PARTITION BY id ORDER BY day) AS x FROM …).",
+    )
+
+
+def _escaped_like(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    """Bind x LIKE pattern ESCAPE sign."""
+    sign = str(node.expression.this) if isinstance(node.expression, exp.Literal) else ""
+    if not isinstance(node.this, exp.Like | exp.ILike) or len(sign) != 1:
+        raise ctx.error(node, "HB508", "ESCAPE needs one character after LIKE.", "Write x LIKE '50!%' ESCAPE '!'.")
+    return _like(ctx, scope, node.this, sign)
+
+
+def _like(ctx: Context, scope: NameScope, node: exp.Expr, sign: str = "") -> Expr:
     text, pattern = scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)
+    if ctx.dialect == "tsql" and isinstance(pattern, Literal) and "[" in str(pattern.value):
+        raise ctx.error(
+            node,
+            "HB747",
+            "A bracket in a LIKE pattern starts a set of characters in T-SQL.",
+            "Use one LIKE for each character.",
+        )
     if isinstance(node, exp.ILike):
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
             if not pattern.value.isascii():
@@ -240,7 +305,10 @@ def _like(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
                 )
             pattern = Literal(pattern.value.lower(), Kind.TEXT)
         text = apply(ctx, node, "lower", [text])
-    result = apply(ctx, node, "like", [text, pattern])
+    patterns: list[Expr] = [pattern]
+    if sign and isinstance(pattern, Literal) and isinstance(pattern.value, str):
+        patterns = escaped_pattern(ctx, node, pattern.value, sign)
+    result = apply(ctx, node, "like", [text, *patterns])
     return apply(ctx, node, "not", [result]) if node.args.get("negate") else result
 
 
@@ -276,34 +344,86 @@ def _trim(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     return apply(ctx, node, name, [scalar(ctx, scope, node.this)])
 
 
-def _concat(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
-    """Bind the function concat, which treats NULL as empty text (the operator || returns NULL)."""
-    empty = Literal("", Kind.TEXT)
-    parts = [scalar(ctx, scope, part) for part in node.expressions]
-    filled = [part if isinstance(part, Literal) else apply(ctx, node, "coalesce", [part, empty]) for part in parts]
-    return apply(ctx, node, "concat", filled)
+def _joined(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
+    return JOINED[type(node)](ctx, node, [scalar(ctx, scope, part) for part in parts])
 
 
 def _cast(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     kind = node.args["to"]
     name, bits = _TYPES.get(kind.this, ("", 0))
-    if not name or kind.expressions:
+    sizes = [int(text) for part in kind.expressions if (text := str(part.name)).isdecimal() and len(text) < 8]
+    if not name or len(sizes) != len(kind.expressions) or (sizes and name not in ("to_text", "to_decimal")):
         raise ctx.error(
             node,
             "HB504",
             f"CAST to {quote(kind.sql())} is not supported.",
-            "Cast to INTEGER, BIGINT, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN. For decimals, use round(x, 2).",
+            "Cast to INTEGER, BIGINT, DOUBLE, DECIMAL(10, 2), VARCHAR, DATE, TIMESTAMP or BOOLEAN.",
         )
     arg = scalar(ctx, scope, node.this)
+    if isinstance(arg, Literal) and isinstance(arg.value, str) and name not in ("to_text", "to_boolean"):
+        if name in ("to_date", "to_timestamp"):
+            return bind_dates.date_literal(ctx, node, arg.value, Kind.DATE if name == "to_date" else Kind.TIMESTAMP)
+        arg = number(arg.value) or arg
+    if name == "to_decimal":
+        return _decimal(ctx, node, arg, sizes)
     if isinstance(arg, Literal) and isinstance(arg.value, Fraction) and name == "to_integer":
         # SQL reads the constant as a DECIMAL, which it rounds half away from zero
-        return integer_literal(ctx, node, ranges.round_half_away(arg.value))
-    if isinstance(arg, Literal) and isinstance(arg.value, str) and name in ("to_date", "to_timestamp"):
-        return bind_dates.date_literal(ctx, node, arg.value, Kind.DATE if name == "to_date" else Kind.TIMESTAMP)
-    return apply(ctx, node, name, [arg, Literal(bits, Kind.INTEGER)] if bits else [arg])
+        whole = math.trunc(arg.value) if ctx.dialect in _TRUNCATING else ranges.round_half_away(arg.value)
+        return integer_literal(ctx, node, whole)
+    if name == "to_integer":
+        arg = _whole(ctx, node, arg)
+    if name == "to_text" and ctx.dialect in _OTHER_TEXTS.get(arg.kind, ()):
+        raise differs(
+            ctx.text, node, f"The text of a {arg.kind.value}", ctx.dialect, "Compare the value itself, without CAST."
+        )
+    bound = apply(ctx, node, name, [arg, Literal(bits, Kind.INTEGER)] if bits else [arg])
+    if sizes:
+        bound = apply(ctx, node, "left", [bound, Literal(sizes[0], Kind.INTEGER)])
+    # the blanks that fill up a CHAR(n) count in no comparison
+    return apply(ctx, node, "rtrim", [bound]) if sizes and kind.this is _DType.CHAR else bound
+
+
+def _whole(ctx: Context, node: exp.Expr, arg: Expr) -> Expr:
+    """Round a number as the dialect converts it to an integer; the function to_integer rounds half to even."""
+    if ctx.dialect == "spark" and arg.kind is Kind.TEXT:
+        arg = apply(ctx, node, "to_real", [arg])
+    if arg.kind is not Kind.REAL:
+        return arg
+    if ctx.dialect in _TRUNCATING:
+        return apply(ctx, node, "trunc", [arg])
+    away = ctx.dialect in ("bigquery", "snowflake") or is_decimal(arg, ctx.dialect)
+    return apply(ctx, node, "round", [arg]) if away else arg
+
+
+def _decimal(ctx: Context, node: exp.Expr, arg: Expr, sizes: list[int]) -> Expr:
+    """Bind CAST(x AS DECIMAL(p, s)): round to s places, half away from zero; NULL beyond p digits."""
+    precision, scale = sizes
+    if not 0 <= scale <= precision <= 38:
+        raise ctx.error(node, "HB508", "This is no type of decimals.", "Write DECIMAL(10, 2).")
+    value = arg if arg.kind is Kind.REAL else apply(ctx, node, "to_real", [arg])
+    rounded = (
+        apply(ctx, node, "round", [value, Literal(scale, Kind.INTEGER)])
+        if scale
+        else apply(ctx, node, "round", [value])
+    )
+    most = Fraction(10) ** (precision - scale)
+    bounds = facts(rounded).bounds
+    if bounds is not None and -most < bounds.low and bounds.high < most:
+        return rounded
+    fits = apply(ctx, node, "lt", [apply(ctx, node, "abs", [rounded]), Literal(most, Kind.REAL)])
+    return apply(ctx, node, "case", [fits, rounded, NULL])
 
 
 def _extract(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    part, passed = str(node.this.name).lower(), node.expression.unnest()
+    if isinstance(passed, exp.Sub) and part in ("epoch", "day") and not isinstance(passed.expression, exp.Interval):
+        last, first = scalar(ctx, scope, passed.this), scalar(ctx, scope, passed.expression)
+        if {last.kind, first.kind} <= {Kind.DATE, Kind.TIMESTAMP}:
+            seconds = apply(ctx, node, "seconds_between", [last, first])
+            if part == "epoch":
+                return seconds
+            return apply(ctx, node, "trunc", [apply(ctx, node, "div", [seconds, Literal(86_400, Kind.INTEGER)])])
     return bind_dates.date_part(ctx, node, str(node.this.name), scalar(ctx, scope, node.expression))
 
 
@@ -323,6 +443,10 @@ def _date_diff(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     return apply(ctx, node, "date_diff", [bind_dates.unit_of_time(ctx, node), *ends])
 
 
+def _written(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    return TEXTS[type(node)](ctx, node, scalar(ctx, scope, node.this))
+
+
 _HANDLERS: dict[type[exp.Expr], Callable[[Context, NameScope, exp.Expr], Expr]] = {
     exp.Literal: literal,
     exp.Boolean: boolean,
@@ -330,7 +454,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Context, NameScope, exp.Expr], Expr]] 
     exp.Placeholder: parameter,
     exp.Parameter: parameter,
     exp.Column: _column,
-    exp.Paren: _paren,
+    exp.Paren: lambda ctx, scope, node: scalar(ctx, scope, node.this),
     exp.Add: _sum,
     exp.Sub: _sum,
     exp.Neg: _negative,
@@ -343,19 +467,26 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Context, NameScope, exp.Expr], Expr]] 
     exp.In: _in,
     exp.Like: _like,
     exp.ILike: _like,
+    exp.Escape: _escaped_like,
     exp.Case: _case,
     exp.If: _if,
     exp.Coalesce: _variadic("coalesce"),
     exp.Greatest: _variadic("greatest"),
     exp.Least: _variadic("least"),
     exp.Trim: _trim,
-    exp.Concat: _concat,
+    exp.Concat: _joined,
+    exp.DPipe: _joined,
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Extract: _extract,
     exp.TimestampTrunc: _date_trunc,
     exp.DateDiff: _date_diff,
+    exp.MonthsBetween: lambda ctx, scope, node: bind_dates.months_between(
+        ctx, node, scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)
+    ),
     exp.Anonymous: _named,
     exp.Subquery: reject_subquery,
     exp.Exists: reject_subquery,
+    exp.Window: _reject_window,
+    **dict.fromkeys(TEXTS, _written),
 }

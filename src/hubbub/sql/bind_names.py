@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from hubbub.sql.bind_aggregates import has_aggregate
 from hubbub.sql.bind_scope import Context, NameScope, find, fold_case, matches
-from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, released_place
 from hubbub.sql.text import quote
 
 
@@ -97,20 +97,8 @@ def resolve_item(
         raise ctx.error(
             node, "HB507", f"{quote(node.name)} is the alias of several SELECT items.", "Give them different aliases."
         )
-    if column is None or alias_first:
-        return strip_alias(aliased[0])
-    target = strip_alias(aliased[0])
-    same = (
-        isinstance(target, exp.Column) and not isinstance(target.this, exp.Star) and find(ctx, scope, target) == column
-    )
-    if not same:
-        raise ctx.error(
-            node,
-            "HB507",
-            f"{quote(node.name)} is both a column and an alias in SELECT.",
-            "Choose another alias, or write the expression instead.",
-        )
-    return node
+    # in GROUP BY a column hides an alias of its name, in ORDER BY the alias hides the column
+    return strip_alias(aliased[0]) if column is None or alias_first else node
 
 
 def group_keys(ctx: Context, scope: NameScope, node: exp.Select, items: Sequence[exp.Expr]) -> list[exp.Expr]:
@@ -145,6 +133,14 @@ def rewrite(
         return replace(expr, args=tuple(rewrite(ctx, node, arg, keys, aggregates) for arg in expr.args))
     if any(name == expr.name for name, _ in aggregates):
         return expr
+    if released_place(expr.name) is not None:
+        raise ctx.error(
+            node,
+            "HB786",
+            "A value about everybody cannot be compared with an aggregate of one person's rows.",
+            "Compare it one level further out: SELECT … FROM (SELECT id, SUM(x) AS s FROM … GROUP BY id) AS t WHERE s "
+            "> (SELECT …).",
+        )
     mention = ctx.mentions.get(expr.name, node)
     raise ctx.error(
         mention,

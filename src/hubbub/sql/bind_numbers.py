@@ -12,6 +12,7 @@ from hubbub.core.schema import Kind
 from hubbub.sql import decimals, ranges
 from hubbub.sql.expressions import Expr, FunctionCall, Literal, facts
 from hubbub.sql.functions import build
+from hubbub.sql.rules import values_of_case
 
 _LARGEST = Fraction(10) ** 300
 #: Products of many constants could have millions of digits.
@@ -105,6 +106,22 @@ def _decimal(call: Expr, step: Fraction, size: Fraction) -> Expr:
         return call
     rounded = build("decimal", (call, Literal(step, Kind.REAL), Literal(count, Kind.INTEGER)))
     return call if rounded is None else rounded
+
+
+def is_decimal(expr: Expr, dialect: str) -> bool:
+    """Tell whether SQL computes an expression in DECIMAL: from integers and constants, without a column of reals."""
+    if not isinstance(expr, FunctionCall):
+        return expr.kind is Kind.INTEGER or (isinstance(expr, Literal) and isinstance(expr.value, Fraction))
+    match expr.function:
+        case "decimal" | "round":
+            return is_decimal(expr.args[0], dialect)
+        case "case":
+            return all(is_decimal(value, dialect) for value in values_of_case(expr.args))
+        case "add" | "sub" | "mul" | "mod" | "neg" | "abs" | "coalesce" | "nullif" | "greatest" | "least":
+            return all(is_decimal(value, dialect) for value in expr.args)
+        case "div":
+            return dialect == "postgres" and all(is_decimal(value, dialect) for value in expr.args)
+    return expr.kind is Kind.INTEGER
 
 
 def exact(call: FunctionCall) -> Expr:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from hubbub.core.schema import Bounds, Column, Kind, Table
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.sql.bind_scope import MAX_SCANS, BoundRelation, Context, Owner, VisibleColumn
 from hubbub.sql.expressions import Col, Facts
 from hubbub.sql.relations import Scan
@@ -28,13 +28,13 @@ def bind_scan(ctx: Context, node: exp.Expr, table: Table, name: str) -> BoundRel
         )
     if table not in ctx.used:
         ctx.used.append(table)
-    unit = table.unit.column if table.unit is not None else None
+    owners = [unit.column for unit in table.owners]
     cols, sources, visible = list[Col](), list[str](), list[VisibleColumn]()
     for column in table.columns:
         if column.hidden:
             continue
-        if unit is not None and column.name == unit:
-            visible.append(VisibleColumn(column.name, name, None))
+        if column.name in owners:
+            visible.append(VisibleColumn(column.name, name, None, owners.index(column.name)))
             continue
         facts = column_facts(column)
         if None in table.rows.get(column.name, ()):
@@ -51,8 +51,16 @@ def _owner(table: Table) -> Owner | None:
         return None
     if table.unit.column is None:
         return Owner(table.name, None, table.relation)
-    kind = next((c.kind for c in table.columns if c.name == table.unit.column), Kind.TEXT)
-    return Owner(table.unit.entity, kind, table.relation, table="" if table.unit.entity else table.name)
+    first, *others = (_alone(table, unit) for unit in table.owners)
+    return replace(first, others=tuple(others))
+
+
+def _alone(table: Table, unit: PrivacyUnit) -> Owner:
+    kind = table.owner_kind(unit) or Kind.TEXT
+    root = table.name if unit.path is None else unit.path.tables[-1]
+    # periods of one entity are the same units only where they are equally long
+    per = "" if unit.period is None or not unit.entity else f" per {unit.period.per}"
+    return Owner(unit.entity + per, kind, table.relation, table="" if unit.entity else root)
 
 
 def column_facts(column: Column) -> Facts:
@@ -70,5 +78,6 @@ def _facts(column: Column) -> Facts:
         return Facts(None, values, null=null)
     integer = column.kind is Kind.INTEGER
     numbers = [Fraction(v) for v in values or () if isinstance(v, int | Fraction)]
-    spread = Bounds(min(numbers), max(numbers)) if numbers else _INTEGERS if integer else None
-    return Facts(column.bounds or spread, values, column.step or (Fraction(1) if integer else None), null, column.auto)
+    # the list with `other`, which may be beyond the bounds of the list
+    spread = Bounds(min(numbers), max(numbers)) if numbers else column.bounds or (_INTEGERS if integer else None)
+    return Facts(spread, values, column.step or (Fraction(1) if integer else None), null, column.auto)

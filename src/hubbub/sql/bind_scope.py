@@ -1,11 +1,14 @@
 """Scopes of names, owners of rows, and the state of binding one query."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sqlglot import exp
 
-from hubbub.core.schema import Kind, Table, Value
+from hubbub.core.schema import Bounds, Kind, Table, Value
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.sql.conditions import Conditions
@@ -15,11 +18,13 @@ from hubbub.sql.text import SourceText, quote
 
 MAX_SIZE = 20_000
 MAX_SCANS = 16
+#: Nodes that binding one statement may visit, a second or two; the queries of the suites need less than 1,000.
+MAX_BOUND = 40_000
 
 #: How often the generated SQL repeats the argument of a function.
 _REPEATS = dict.fromkeys(
     ("div", "mod", "intdiv", "sqrt", "ln", "log10", "log2", "nullif", "to_text", "exp", "to_real", "to_float"), 2
-) | dict.fromkeys(("power", "width_bucket", "to_date", "to_timestamp", "date_shift", "day_shift"), 5)
+) | dict.fromkeys(("power", "width_bucket", "to_date", "to_timestamp", "date_shift", "day_shift", "make_date"), 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +32,19 @@ class Owner:
     """The privacy unit that owns a row: a value of the privacy ID column, or (`kind` None) the row itself.
 
     Two tables have the same owner only if both declare the same entity; equal column names are not enough. A table
-    that declares none has an owner of its own, named by `table`.
+    that declares none has an owner of its own, named by `table`. `others` are further owners of the same rows.
     """
 
     entity: str
     kind: Kind | None
     relation: Relation
     table: str = ""
+    others: tuple["Owner", ...] = ()
+
+    @property
+    def each(self) -> tuple["Owner", ...]:
+        """All owners of a row, each alone."""
+        return (replace(self, others=()), *self.others)
 
     def mismatch(self, other: "Owner") -> tuple[str, str]:
         """Return why rows of two different owners cannot be matched, and the remedy."""
@@ -41,6 +52,11 @@ class Owner:
             return (
                 "A table with row-level privacy cannot be queried together with another private table.",
                 "Query it on its own.",
+            )
+        if self.others or other.others:
+            return (
+                "Rows of one side have two owners, and those of the other side do not have the same owners.",
+                "Join a table with one owner on that owner's column, or a public table.",
             )
         undeclared = [owner.table for owner in (self, other) if owner.table]
         if undeclared:
@@ -63,24 +79,43 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class VisibleColumn:
-    """A column that an expression can name; the privacy ID column has no `col`."""
+    """A column that an expression can name; a privacy ID column has no `col`, and `place` tells which owner it is.
+
+    present    of a privacy ID that may be missing after an outer join: a column that is NULL where it is
+    cover      names of such columns, one of which has a value in every row: after a full join
+    qualified  whether it is named only together with its table, and not listed by `*`
+    """
 
     name: str
     table: str | None
     col: Col | None
+    place: int = 0
+    present: Col | None = None
+    cover: frozenset[str] = frozenset()
+    qualified: bool = False
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether this is the privacy ID of every row."""
+        return self.col is None and self.present is None
 
 
 @dataclass(frozen=True, slots=True)
 class BoundRelation:
-    """A relation with its column names and the owner of its rows (None: public)."""
+    """A relation with its column names and the owner of its rows (None: public).
+
+    padded  the outer join that also keeps the rows of a public table which nobody matches: they belong to no person and
+            are not in `rel`, so that only aggregates of private columns, by keys of the public table, may read it
+    """
 
     rel: Rel
     columns: tuple[VisibleColumn, ...]
     owner: Owner | None
+    padded: exp.Expr | None = None
 
     def with_table(self, table: str | None) -> tuple[VisibleColumn, ...]:
         """Return the columns under another table name."""
-        return tuple(VisibleColumn(c.name, table, c.col) for c in self.columns)
+        return tuple(replace(c, table=table) for c in self.columns if not c.qualified)
 
 
 AggregateHandler = Callable[[exp.Expr], Expr]
@@ -93,6 +128,12 @@ class NameScope:
     columns: tuple[VisibleColumn, ...]
     clause: str
     aggregate: AggregateHandler | None = None
+
+
+#: Binds a subquery with the common table expressions that it sees, the rows around it, and the conditions on them.
+ReleaseValue = Callable[
+    ["Context", exp.Subquery, Any, BoundRelation, Sequence[exp.Expr]], tuple[BoundRelation, Expr] | None
+]
 
 
 @dataclass
@@ -108,12 +149,60 @@ class Context:
     sizes: dict[str, int] = field(default_factory=dict)
     mentions: dict[str, exp.Expr] = field(default_factory=dict)  #: the last node that named a bound column
     conditions: Conditions = field(default_factory=Conditions)  #: of the rows that are bound so far
+    #: the subqueries and window functions of the SELECT that is bound now, with the columns that hold their values
+    values: Mapping[exp.Expr, Expr] = field(default_factory=dict)
+    #: binds a subquery over everybody's rows as a release of its own, and returns the outer rows with its value; None
+    #: for another subquery
+    release_value: "ReleaseValue | None" = None
+    is_trial: bool = False  #: what is bound here is bound again
     scans: int = 0
+    marks: int = 0  #: of outer joins
+    naturals: dict[str, Bounds] = field(default_factory=dict)  #: of counts and sums within a unit, by column
+    bound: Counter[str] = field(default_factory=Counter)  #: the nodes that were bound, also in trials and releases
     _count: int = 0
+
+    def trial(self) -> "Context":
+        """Return the context for a query that is bound only to see whether, or as what, it can be bound."""
+        return Context(
+            self.text,
+            self.tables,
+            self.parameters,
+            self.dialect,
+            release_value=self.release_value,
+            is_trial=True,
+            bound=self.bound,
+            _count=self._count,  # its columns may be compared with those of an outer query
+        )
+
+    @contextmanager
+    def without_values(self) -> Iterator[None]:
+        """Bind an expression over the outer row, which has no columns for the values of subqueries and windows yet.
+
+        Those of the subquery that was bound last are columns of its rows, even if the same text stands outside of it.
+        """
+        values, self.values = self.values, {}
+        try:
+            yield
+        finally:
+            self.values = values
 
     def error(self, at: exp.Expr | int | None, code: str, message: str, remedy: str) -> QueryError:
         """Build the error for a place in the text."""
         return self.text.error(at, code, message, remedy)
+
+    def spend(self, node: exp.Expr) -> None:
+        """Count the nodes of a SELECT that is bound, or raise: one that is read in two places is bound in both.
+
+        Each reader of a WITH item binds it, in trials and for releases too, so nested items double at every level.
+        """
+        self.bound["nodes"] += sum(1 for _ in node.walk())
+        if self.bound["nodes"] > MAX_BOUND:
+            raise self.error(
+                node,
+                "HB746",
+                "This query grows too large when its WITH items and subqueries are written out.",
+                "Nest fewer of them in one another, or run some of them as queries of their own.",
+            )
 
     def check_same_owner(self, node: exp.Expr, code: str, a: Owner | None, b: Owner | None) -> None:
         """Raise unless the rows of two relations belong to the same privacy units.
@@ -194,7 +283,7 @@ def find(ctx: Context, scope: NameScope, node: exp.Column) -> VisibleColumn | No
         for column in scope.columns
         if isinstance(name, exp.Identifier)
         and matches(column.name, name)
-        and (table is None or (column.table is not None and matches(column.table, table)))
+        and (not column.qualified if table is None else column.table is not None and matches(column.table, table))
     ]
     if len(candidates) > 1:
         exact = [column for column in candidates if column.name == str(name.this)]
@@ -241,9 +330,40 @@ def conjuncts(node: exp.Expr) -> list[exp.Expr]:
 
 
 def is_unit(ctx: Context, scope: NameScope, node: exp.Expr) -> bool:
-    """Tell whether an expression is just the privacy ID column."""
+    """Tell whether an expression is just the privacy ID column, or COALESCE of those of both sides of an outer join."""
+    column = _named_column(ctx, scope, node)
+    return column is not None and column.is_unit
+
+
+def missing_unit(ctx: Context, scope: NameScope, node: exp.Expr) -> Col | None:
+    """Return the mark of a privacy ID that may be missing after an outer join; None for any other expression."""
+    column = _named_column(ctx, scope, node)
+    return None if column is None or column.col is not None else column.present
+
+
+def owner_place(ctx: Context, scope: NameScope, node: exp.Expr) -> int:
+    """Return which owner a privacy ID column names: 0 unless rows have two."""
+    column = _named_column(ctx, scope, node)
+    return 0 if column is None else column.place
+
+
+def _named_column(ctx: Context, scope: NameScope, node: exp.Expr) -> VisibleColumn | None:
     inner = node.unnest() if isinstance(node, exp.Paren) else node
+    if isinstance(inner, exp.Coalesce):
+        return _first_present([_named_column(ctx, scope, part) for part in (inner.this, *inner.expressions)])
     if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
-        return False
-    column = find(ctx, scope, inner)
-    return column is not None and column.col is None
+        return None
+    return find(ctx, scope, inner)
+
+
+def _first_present(parts: Sequence[VisibleColumn | None]) -> VisibleColumn | None:
+    """Return the privacy ID as COALESCE of columns of which one is there in every row; None: it is something else.
+
+    Outer joins compare the privacy IDs of both sides, so that each of them is the owner of the row, or missing.
+    """
+    units = [part for part in parts if part is not None and part.col is None]
+    if not units or len(units) != len(parts) or len({part.place for part in units}) > 1:
+        return None
+    there = {part.present.name for part in units if part.present is not None}
+    whole = any(part.is_unit or (part.cover and part.cover <= there) for part in units)
+    return replace(units[0], present=None, cover=frozenset(), qualified=False) if whole else None

@@ -16,8 +16,10 @@ from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.keys import Cells, DiscoveredCells, Groups
-from hubbub.sql.measures import Additive, DistinctCount, KeyWeight, RowCount, UnitCount
-from hubbub.sql.relations import UNIT, Rel, owner_kind
+from hubbub.sql.measures import Additive, DistinctCount, RowCount, UnitCount
+from hubbub.sql.owner_joins import follows_references
+from hubbub.sql.relations import Rel, Truncate, owner_columns, owner_kind
+from hubbub.sql.unit_parts import small
 
 #: Sums are clamped to ±2⁶¹ in the engine. Clamping never increases the distance between two sums.
 SATURATION = 1 << 61
@@ -31,18 +33,21 @@ class ContributionBounds:
     """The most that one unit can contribute to one grouping set. None is used where each row is a unit.
 
     With `auto` both are the public maximum of rows over all groups, and a query finds its own bounds below it.
-    `total` is the maximum number of rows in all groups together, where it is less than the other two allow.
+    `total` is the maximum number of rows in all groups together, where it is less than the other two allow. Where rows
+    have two `owners`, the bound is for each of them in each group, and one owner is in all groups.
     """
 
     groups: int
     rows: int
     auto: bool = False
     total: int | None = None
+    owners: int = 1
 
     def to_json(self) -> dict[str, int | bool]:
-        """Return the form in receipts; `auto` and `total` are there only where they are set."""
+        """Return the form in receipts; `auto`, `total` and `owners` are there only where they are set."""
         more = {"auto": True} if self.auto else {} if self.total is None else {"total": self.total}
-        return {"groups": self.groups, "rows": self.rows} | more
+        owners = {"owners": self.owners} if self.owners > 1 else {}
+        return {"groups": self.groups, "rows": self.rows} | more | owners
 
     def within_total(self) -> "ContributionBounds":
         """Return the same bounds, each at most the total, which is dropped where it has no effect."""
@@ -76,11 +81,12 @@ class ContributionBounds:
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How SQL is rendered: the dialect, and the hash with its salt. Analysts never see the salt."""
+    """How SQL is rendered: the dialect, the hash with its salt, and its memory. Analysts never see the salt."""
 
     salt: str
     hashing: Hash = "engine"
     dialect: Dialect = DUCKDB
+    memory: int | None = None  #: MB that a statement may take before it runs in parts; None: no limit
 
     def hash(self, *columns: tuple[str, Kind]) -> str:
         """Write a hash. Ties do not matter: every ORDER BY continues with the columns themselves.
@@ -125,11 +131,7 @@ class StatementContext:
 
     def order(self, *values: tuple[str, Kind]) -> str:
         """Write the hash of a unit, a cell, and further values."""
-        if isinstance(self.cells, DiscoveredCells) and self.options.hashing == "engine":
-            cell = self.cells.hashed_natively(self.dialect)
-        else:
-            cell = self.cells.hashed(self.dialect)
-        return self.options.hash(("u", owner_kind(self.relation)), *cell, *values)
+        return self.options.hash(("u", owner_kind(self.relation)), *self.cells.hashed(self.dialect), *values)
 
 
 def sums(
@@ -140,23 +142,40 @@ def sums(
     limits: ContributionBounds | None,
     options: RenderOptions,
 ) -> str:
-    """Write the query that returns (cell, m0, m1, …) for each cell with rows."""
+    """Write the query that returns (cell, m0, m1, …) for each cell with rows.
+
+    Theorem (Bounds that a cut implies). Where units were cut to T rows, a bound of T or more rows in a cell keeps all
+    of them, and a bound of T or more cells keeps all cells: statements without these bounds give the same integers.
+    Proof    A unit with at most T rows has at most T in a cell, and rows in at most T cells.
+    Tested   tests/sql/test_implied_bounds.py::test_bounds_that_a_cut_implies_change_no_integer
+    """
     ctx = StatementContext(relation, cells, options)
-    if limits is None:
+    if limits is None or (bounds_implied(ctx, limits) and not any(isinstance(each, UnitCount) for each in measures)):
         return _by_row(ctx, measures)
-    if all(isinstance(measure, UnitCount) or measure == RowCount() for measure in measures):
-        return _counts_by_unit(ctx, measures, limits)
+    counts = all(isinstance(measure, UnitCount) or measure == RowCount() for measure in measures)
+    if counts or _within_cut(ctx, limits.rows):
+        return _without_sorting_rows(ctx, measures, limits)
     return _by_unit(ctx, measures, limits)
+
+
+def _within_cut(ctx: StatementContext, bound: int) -> bool:
+    """Whether the rows of a unit were cut to at most as many as a bound allows."""
+    return isinstance(ctx.relation, Truncate) and ctx.relation.rows <= bound
+
+
+def bounds_implied(ctx: StatementContext, limits: ContributionBounds) -> bool:
+    """Whether a cut implies both bounds, so that rows can be added up whoever owns them."""
+    return _within_cut(ctx, min(limits.groups, limits.rows))
 
 
 def _by_row(ctx: StatementContext, measures: Sequence[Additive]) -> str:
     """Group by the raw keys, then number the groups: faster than numbering every row."""
     cells, dialect = ctx.cells, ctx.dialect
-    rows, values = _rows(ctx, measures)
-    outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(ctx))]
+    rows, values = rows_with_values(ctx, measures)
+    outputs = [f"{text} AS k{j}" for j, text in enumerate(cell_keys(ctx))]
     outputs += [f"{_row_total(measures[i], value, dialect)} AS s{i}" for i, value in enumerate(values)]
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
-    inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}{dialect.fence}"
+    inner = f"SELECT {', '.join(outputs)} FROM {rows}{with_owner(ctx)}{grouping}{dialect.fence}"
     columns = tuple(Canonical(f"g.k{j}") for j in range(len(cells.keys)))
     results = ", ".join(saturated(f"g.s{i}", i, dialect) for i in range(len(measures)))
     lookup = cells.lookup(columns, dialect, grouped=True)
@@ -169,7 +188,7 @@ def _by_row(ctx: StatementContext, measures: Sequence[Additive]) -> str:
     return f"SELECT {cells.shown('g.', dialect)}, {results} FROM ({numbered}) AS g WHERE {present}"
 
 
-def _rows(ctx: StatementContext, items: Sequence[Item]) -> tuple[str, list[str]]:
+def rows_with_values(ctx: StatementContext, items: Sequence[Item]) -> tuple[str, list[str]]:
     """Write the rows with a raw value for each item, and the expressions that turn raw values into integers.
 
     A raw value is computed once because its clamp reads it three times.
@@ -182,7 +201,13 @@ def _rows(ctx: StatementContext, items: Sequence[Item]) -> tuple[str, list[str]]
     return (f"(SELECT r.*{columns} FROM {rows}) AS r" if columns else rows), values
 
 
-def _keys(ctx: StatementContext) -> tuple[Canonical, ...]:
+def with_owner(ctx: StatementContext) -> str:
+    """Write the condition that a row has an owner, where rows have one."""
+    known = [f"r.{ctx.dialect.identifier(name)} IS NOT NULL" for name in owner_columns(ctx.relation)]
+    return f" WHERE {' AND '.join(known)}" if known else ""
+
+
+def cell_keys(ctx: StatementContext) -> tuple[Canonical, ...]:
     """Write the keys of a row in canonical form.
 
     A declared key needs none: it is looked up by equality and continues as a number.
@@ -205,10 +230,10 @@ def saturated(text: str, place: int, dialect: Dialect) -> str:
     return f"CAST({inside} AS {dialect.integers[64]}) AS m{place}"
 
 
-def _counts_by_unit(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
-    """Write a statement that only counts: how many rows are kept matters, not which, so none are sorted."""
+def _without_sorting_rows(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
+    """Write a statement where how many rows of a unit are kept matters, but not which, or where all are kept."""
     totals = [
-        measure.total(f"v{i}", ctx.dialect) if isinstance(measure, UnitCount) else f"least(count(*), {limits.rows})"
+        f"least(count(*), {limits.rows})" if measure == RowCount() else measure.total(f"v{i}", ctx.dialect)
         for i, measure in enumerate(measures)
     ]
     narrowed, pair = _narrow(totals, measures, limits, ctx.dialect), ctx.pair
@@ -227,6 +252,8 @@ def inner_names(ctx: StatementContext, *names: str) -> list[str]:
 
 def _by_unit(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
     dialect, pair = ctx.dialect, ctx.pair
+    if dialect.groups_first:
+        return _by_first_groups(ctx, measures, limits)
     base, part, heavy, order, bounded = inner_names(ctx, "base", "part", "heavy", "order", "bounded")
     count = range(len(measures))
     values = [f"v{i}" for i in count]
@@ -239,16 +266,55 @@ def _by_unit(ctx: StatementContext, measures: Sequence[Additive], limits: Contri
     marked = f" JOIN {part} AS p ON {same}" if marks else ""
     own = ", ".join(f"q.{name}" for name in ("u", *ctx.cell))
     ctes = [
-        base_rows(ctx, measures, every=True),
+        base_rows(ctx, measures, every=True, twice=True),
         f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n{totals} FROM {base} GROUP BY {pair})",
         f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
-        *_rank_rows(ctx, [(value, Kind.INTEGER) for value in values]),
+        *rank_rows(ctx, [(value, Kind.INTEGER) for value in values]),
         f"{bounded} AS (SELECT {pair}, {_narrow(kept, measures, limits, dialect)} FROM {part} "
         f"WHERE n <= {limits.rows} "
         f"UNION ALL SELECT {own}, {_narrow(redone, measures, limits, dialect)} FROM {order} AS q{marked} "
         f"WHERE q.place <= {limits.rows} GROUP BY {own})",
     ]
     return f"WITH {', '.join(ctes)} {_add_up(ctx, limits, measures)}"
+
+
+def _by_first_groups(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
+    """Write the same sums with less work: only rows of groups that a unit keeps are sorted, and added up by cell.
+
+    Theorem (Groups or rows first). The integers are those of rows first, so units are bounded in the same way.
+    Proof    Which groups a unit keeps depends on its cells alone, and which rows it keeps in a cell on its rows there.
+    Tested   tests/sql/test_groups_first.py::test_groups_or_rows_first_gives_the_same_integers
+    """
+    dialect, cell = ctx.dialect, ", ".join(ctx.cell)
+    base, bounded, kept, heavy, order = inner_names(ctx, "base", "bounded", "kept", "heavy", "order")
+    count, rows = range(len(measures)), limits.rows
+    marks = [i for i in count if isinstance(measures[i], UnitCount)]
+    counted = [i for i in count if measures[i] == RowCount()]
+    largest = _largest(measures, limits)
+    sums = {i: f"s{i}" for i in count if i not in counted}
+    totals = [f"{dialect.fitting(f'least(count(*), {rows + 1})', rows + 1)} AS n"]
+    totals += [
+        f"{dialect.fitting(measures[i].total(f'v{i}', dialect), largest[i])} AS {name}" for i, name in sums.items()
+    ]
+    stored = ", ".join([ctx.pair, "n", *sums.values()])
+    light = ", ".join(sums.get(i, f"n AS s{i}") for i in count)
+    redone = ", ".join("NULL" if i in marks else f"v{i}" for i in count)
+    # any row of a unit in a cell makes the unit count there, so its mark does not depend on the rows that are kept
+    marked = ", ".join(f"s{i}" if i in marks else "NULL" for i in count)
+    parts = [
+        f"SELECT {cell}, {light} FROM {kept} WHERE n <= {rows}",
+        f"SELECT {cell}, {redone} FROM {order} WHERE place <= {rows}",
+        *([f"SELECT {cell}, {marked} FROM {kept} WHERE n > {rows}"] if marks else []),
+    ]
+    ctes = [
+        base_rows(ctx, measures, every=True, twice=True),
+        f"{bounded} AS (SELECT {ctx.pair}, {', '.join(totals)} FROM {base} GROUP BY {ctx.pair})",
+        f"{kept} AS {dialect.materialized}(SELECT {stored} FROM {_first_groups(ctx, limits, bounded)})",
+        f"{heavy} AS (SELECT {ctx.pair} FROM {kept} WHERE n > {rows})",
+        *rank_rows(ctx, [(f"v{i}", Kind.INTEGER) for i in count]),
+    ]
+    added = _by_cell(ctx, limits, measures, f"({' UNION ALL '.join(parts)}){dialect.unnamed}")
+    return f"WITH {', '.join(ctes)} {added}"
 
 
 def _narrow(totals: Sequence[str], measures: Sequence[Additive], limits: ContributionBounds, dialect: Dialect) -> str:
@@ -267,35 +333,53 @@ def _largest(measures: Sequence[Additive], limits: ContributionBounds) -> list[i
 
 def _add_up(ctx: StatementContext, limits: ContributionBounds, measures: Sequence[Additive]) -> str:
     """Write the sums over the units, after limiting the number of cells of each unit."""
-    cells, dialect = ctx.cells, ctx.dialect
     (kept,) = inner_names(ctx, "bounded")
-    if limits.groups < cells.size:
-        # Rank all pairs: filtering for the units above their limit first is slower unless there are almost none.
-        # Use rank, not row_number: the order is strict, and DuckDB may turn row_number() <= k into a slower aggregate.
-        order = ", ".join([ctx.order(), *ctx.cell])
-        kept = f"(SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM {kept}){dialect.unnamed} "
-        kept += f"WHERE place <= {limits.groups}"
+    return _by_cell(ctx, limits, measures, _first_groups(ctx, limits, kept))
+
+
+def _first_groups(ctx: StatementContext, limits: ContributionBounds, pairs: str) -> str:
+    """Write a FROM item: of the pairs of units and cells, the first of each unit by hash."""
+    if limits.groups >= ctx.cells.size or _within_cut(ctx, limits.groups):
+        return pairs
+    # Rank all pairs: filtering for the units above their limit first is slower unless there are almost none.
+    # Use rank, not row_number: the order is strict, and DuckDB may turn row_number() <= k into a slower aggregate.
+    order = ", ".join([ctx.order(), *ctx.cell])
+    ranked = f"SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM {pairs}"
+    return f"({ranked}){ctx.dialect.unnamed} WHERE place <= {limits.groups}"
+
+
+def _by_cell(ctx: StatementContext, limits: ContributionBounds, measures: Sequence[Additive], rows: str) -> str:
+    """Write the sums of s0, s1, … by cell."""
+    dialect = ctx.dialect
     totals = [dialect.total(f"s{i}", most) for i, most in enumerate(_largest(measures, limits))]
     results = ", ".join(saturated(text, i, dialect) for i, text in enumerate(totals))
-    return f"SELECT {cells.shown('', dialect)}, {results} FROM {kept} GROUP BY {', '.join(ctx.cell)}"
+    return f"SELECT {ctx.cells.shown('', dialect)}, {results} FROM {rows} GROUP BY {', '.join(ctx.cell)}"
 
 
-def base_rows(ctx: StatementContext, items: Sequence[Item], *, every: bool) -> str:
-    """Write the rows as (u, c, v0, v1, …): owner, cell, values. Without `every`, skip rows whose v0 is NULL."""
+def base_rows(ctx: StatementContext, items: Sequence[Item], *, every: bool, twice: bool = False) -> str:
+    """Write the rows as (u, c, v0, v1, …): owner, cell, values. Without `every`, skip rows whose v0 is NULL.
+
+    Where rows have two owners, the second is w. Rows that are read `twice` are computed once if owners are found by
+    joins; reading a plain table twice is faster than storing its rows.
+    """
     dialect = ctx.dialect
-    unit = f"r.{dialect.identifier(UNIT)}"
+    owners = [f"r.{dialect.identifier(name)}" for name in owner_columns(ctx.relation)]
+    unit = ", ".join(f"{owner} AS {name}" for owner, name in zip(owners, "uw", strict=False))
+    known = " AND ".join(f"{owner} IS NOT NULL" for owner in owners)
     (base,) = inner_names(ctx, "base")
-    rows, values = _rows(ctx, items)
-    lookup = ctx.cells.lookup(_keys(ctx), dialect, grouped=False)
+    rows, values = rows_with_values(ctx, items)
+    lookup = ctx.cells.lookup(cell_keys(ctx), dialect, grouped=False)
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
     present = lookup.where + ("" if every else f" AND ({values[0]}) IS NOT NULL")
+    stored = follows_references(ctx.relation) or (dialect.splits_units and small(ctx.relation))
+    once = dialect.materialized if twice and stored else dialect.inlined
     return (
-        f"{base} AS {dialect.inlined}(SELECT {dialect.gathered}{unit} AS u, {lookup.cell}, {columns} "
-        f"FROM {rows}{lookup.joins} WHERE {unit} IS NOT NULL AND {present})"
+        f"{base} AS {once}(SELECT {dialect.gathered}{unit}, {lookup.cell}, {columns} "
+        f"FROM {rows}{lookup.joins} WHERE {known} AND {present})"
     )
 
 
-def _rank_rows(ctx: StatementContext, values: Sequence[tuple[str, Kind]]) -> list[str]:
+def rank_rows(ctx: StatementContext, values: Sequence[tuple[str, Kind]]) -> list[str]:
     """Write the ranking of the rows in each unit and cell above the limit.
 
     Identical rows are numbered, so that each copy gets a hash of its own.
@@ -312,117 +396,20 @@ def _rank_rows(ctx: StatementContext, values: Sequence[tuple[str, Kind]]) -> lis
     ]
 
 
-def _dropped_cells(ctx: StatementContext, limits: ContributionBounds) -> list[str]:
-    """Write the cells that are dropped for units above their limit."""
-    if limits.groups >= ctx.cells.size:
-        return []
-    part, wide, cut = inner_names(ctx, "part", "wide", "cut")
-    order = ", ".join([ctx.order(), *ctx.cell])
-    matching = ctx.dialect.with_match(part, wide, ("u",))
-    # use rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
-    return [
-        f"{wide} AS (SELECT u FROM {part} GROUP BY u HAVING count(*) > {limits.groups})",
-        f"{cut} AS (SELECT {ctx.pair} FROM (SELECT {ctx.pair}, rank() OVER (PARTITION BY u ORDER BY {order}) "
-        f"AS place FROM {matching}){ctx.dialect.unnamed} WHERE place > {limits.groups})",
-    ]
+def shared(relation: Rel, cells: Groups, measures: Sequence[Additive], *, options: RenderOptions) -> str:
+    """Write the query that returns (u, w, cell, m0, m1, …): the sums of the rows that two owners share in each cell.
 
-
-def _kept_cells(ctx: StatementContext, limits: ContributionBounds) -> str:
-    bounded, cut = inner_names(ctx, "bounded", "cut")
-    if limits.groups >= ctx.cells.size:
-        return bounded
-    return ctx.dialect.without_match(bounded, cut, ("u", *ctx.cell))
-
-
-def _grouped(ctx: StatementContext, item: Item, result: str) -> str:
-    """Write a result over (c, v0, n) for a table with row-level privacy: group by raw keys and values, then number."""
-    cells, dialect = ctx.cells, ctx.dialect
-    rows, values = _rows(ctx, [item])
-    texts = [*_keys(ctx), *values]
-    outputs = ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts))
-    grouping = ", ".join(str(j + 1) for j in range(len(texts)))
-    last = f"g.k{len(cells.keys)}"
-    inner = f"SELECT {outputs}, count(*) AS n FROM {rows} GROUP BY {grouping}{dialect.fence}"
-    columns = tuple(Canonical(f"g.k{j}") for j in range(len(cells.keys)))
-    lookup = cells.lookup(columns, dialect, grouped=False)
-    numbered = f"SELECT {lookup.cell}, {last} AS v0, g.n FROM ({inner}) AS g{lookup.joins}"
-    counted = f"{numbered} WHERE {last} IS NOT NULL AND {lookup.where}"
-    return f"SELECT {cells.shown('g.', dialect)}, {result} FROM ({counted}) AS g"
-
-
-def distinct(
-    relation: Rel, cells: Groups, measure: DistinctCount, *, limits: ContributionBounds | None, options: RenderOptions
-) -> str:
-    """Write the query that returns (cell, m0): the number of distinct values among the bounded rows of each cell."""
-    ctx = StatementContext(relation, cells, options)
-    dialect, pair = ctx.dialect, ctx.pair
-    result = saturated("count(DISTINCT v0)", 0, dialect)
-    if limits is None:
-        by = ", ".join(f"g.{name}" for name in ctx.cell)
-        return f"{_grouped(ctx, measure, saturated('count(*)', 0, dialect))} GROUP BY {by}"
-    base, own, part, heavy, order, bounded = inner_names(ctx, "base", "own", "part", "heavy", "order", "bounded")
-    keys, kind = ("u", *ctx.cell), measure.expr.kind
-    hashed = ctx.order(("v0", Kind.REAL if kind.numeric else kind))
-    ctes = [
-        base_rows(ctx, [measure], every=False),
-        f"{own} AS {dialect.materialized}(SELECT DISTINCT {pair}, v0 FROM {base})",
-        f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {own} GROUP BY {pair})",
-        f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
-        f"{order} AS (SELECT {pair}, v0, rank() OVER (PARTITION BY {pair} "
-        f"ORDER BY {hashed}, v0) AS place FROM {dialect.with_match(own, heavy, keys)})",
-        f"{bounded} AS (SELECT {pair}, v0 FROM {dialect.without_match(own, heavy, keys)} UNION ALL "
-        f"SELECT {pair}, v0 FROM {order} WHERE place <= {limits.rows})",
-        *_dropped_cells(ctx, limits),
-    ]
-    result_rows = f"SELECT {cells.shown('', dialect)}, {result} FROM {_kept_cells(ctx, limits)}"
-    return f"WITH {', '.join(ctes)} {result_rows} GROUP BY {', '.join(ctx.cell)}"
-
-
-def key_weights(relation: Rel, cells: Groups, measure: KeyWeight, *, options: RenderOptions) -> str:
-    """Write the query that returns (cell, m0): the total weight of the units in each cell.
-
-    The square root and the quotient are correctly rounded on every engine, and ⌊W/√n⌋ is then exact: W²/n is a square
-    or differs from every square m² by at least 1/n, so W/√n differs from m by far more than its rounding error.
+    Their order is that of a salted hash of owners and cell: it is fixed before the data is seen, whatever rows exist.
     """
     ctx = StatementContext(relation, cells, options)
-    dialect, pair = ctx.dialect, ctx.pair
-    base, part, order, kept = inner_names(ctx, "base", "part", "order", "kept")
-    ranked = f"rank() OVER (PARTITION BY u ORDER BY {', '.join([ctx.order(), *ctx.cell])}) AS place"
-    weight = "1"
-    if measure.keys > 1:
-        share = f"floor({dialect.number(measure.weight)} / sqrt(count(*) OVER (PARTITION BY u)))"
-        weight = f"CAST({share} AS {dialect.integers[64]})"
-    ctes = [
-        base_rows(ctx, [RowCount()], every=True),
-        f"{part} AS (SELECT {pair} FROM {base} GROUP BY {pair})",
-        f"{order} AS (SELECT {pair}, {ranked} FROM {part})",
-        f"{kept} AS (SELECT {pair}, {weight} AS s0 FROM {order} WHERE place <= {measure.keys})",
-    ]
-    total = saturated(dialect.total("s0", measure.weight), 0, dialect)
+    dialect = ctx.dialect
+    (base,) = inner_names(ctx, "base")
+    totals = [saturated(each.total(f"v{i}", dialect), i, dialect) for i, each in enumerate(measures)]
+    by = ", ".join(["u", "w", *ctx.cell])
+    order = options.hash(("u", owner_kind(relation)), ("w", owner_kind(relation, 1)), *cells.hashed(dialect))
+    part = f"SELECT {by}, {', '.join(totals)} FROM {base} GROUP BY {by}"
+    sums = ", ".join(f"m{i}" for i in range(len(measures)))
     return (
-        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, {total} FROM {kept} GROUP BY {', '.join(ctx.cell)}"
-    )
-
-
-def buckets(
-    relation: Rel, cells: Groups, candidates: Candidates, *, limits: ContributionBounds | None, options: RenderOptions
-) -> str:
-    """Write the query that returns (cell, bucket, m0): the number of bounded rows nearest to each candidate."""
-    ctx = StatementContext(relation, cells, options)
-    dialect, pair = ctx.dialect, ctx.pair
-    if limits is None:
-        return _grouped(ctx, candidates, f"g.v0 AS bucket, {saturated('g.n', 0, dialect)}")
-    base, part, heavy, order, bounded = inner_names(ctx, "base", "part", "heavy", "order", "bounded")
-    ctes = [
-        base_rows(ctx, [candidates], every=False),
-        f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {base} GROUP BY {pair})",
-        f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
-        *_rank_rows(ctx, [("v0", Kind.INTEGER)]),
-        f"{bounded} AS (SELECT {pair}, v0 FROM {dialect.without_match(base, heavy, ('u', *ctx.cell))} UNION ALL "
-        f"SELECT {pair}, v0 FROM {order} WHERE place <= {limits.rows})",
-        *_dropped_cells(ctx, limits),
-    ]
-    return (
-        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, v0 AS bucket, {saturated('count(*)', 0, dialect)} "
-        f"FROM {_kept_cells(ctx, limits)} GROUP BY {', '.join(ctx.cell)}, v0"
+        f"WITH {base_rows(ctx, measures, every=True)} SELECT u, w, {cells.shown('', dialect)}, {sums} "
+        f"FROM ({part}) AS t ORDER BY {order}, {by}"
     )

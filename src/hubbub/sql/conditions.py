@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from hubbub.core.schema import Bounds, Kind, Value
-from hubbub.sql.domains import null_is_possible, with_values
+from hubbub.sql.domains import MAX_VALUES, null_is_possible, with_values
 from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall, Literal, facts
 from hubbub.sql.functions import build
 from hubbub.sql.nulls import nullable
@@ -216,7 +216,8 @@ def _side(expr: Expr, operator: str, other: Expr) -> Restriction:
         return Restriction(excluded=_constants([other]), null=False)
     if operator == "eq":
         listed = facts(other).values
-        values = None if listed is None else _as_kind(listed, expr.kind)
+        # the ends of a very long range say enough
+        values = None if listed is None or len(listed) > MAX_VALUES else _as_kind(listed, expr.kind)
         return replace(_between(expr, range_of(other), strict=False), values=values)
     within = range_of(other)
     if operator in ("lt", "le"):

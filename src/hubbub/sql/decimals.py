@@ -9,6 +9,7 @@ Tested in tests/sql/test_decimals.py.
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from hubbub.core.schema import Bounds, Column
 
@@ -19,6 +20,7 @@ _MAX_COUNT = 1 << 48
 _MAX_EXACT = 1 << 53
 
 
+@lru_cache(maxsize=1024)
 def parts(step: Fraction, size: Fraction) -> int | None:
     """Return the parts to divide a step into, for numbers up to a size; None: doubles cannot count even the steps.
 
@@ -62,6 +64,7 @@ def snap(value: float, step: Fraction, count: int) -> float:
     return product / q if q > 1 else product
 
 
+@lru_cache(maxsize=1024)
 def within(bounds: Bounds, step: Fraction, count: int) -> Bounds:
     """Return the least and the greatest part of a step within bounds, so that what is clamped to them stays there."""
     part = step / count

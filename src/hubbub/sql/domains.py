@@ -17,12 +17,16 @@ from hubbub.core import deadline
 from hubbub.core.schema import Kind, Value
 from hubbub.sql import dates
 from hubbub.sql.evaluate import Scalar, UnknownValueError, evaluate, exact, scalar
-from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, facts
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, Values, facts
 from hubbub.sql.nulls import nullable
 from hubbub.sql.rules import is_integer, range_of, values_of_case
 
 #: Maximum length of a list.
 MAX_VALUES = 1_000_000
+#: Maximum number of consecutive integers, which are not listed one by one.
+MAX_RANGE = 10_000_000
+#: Up to this many consecutive integers are a list like any other.
+_SHORT = 1_000
 #: Maximum number of combinations of parts to compute for a key; beyond it, only bounds are used.
 MAX_COMBINATIONS = 100_000
 #: The same for a column of a subquery, which may never become a key.
@@ -37,7 +41,7 @@ def with_values(expr: Expr, limit: int = MAX_COMBINATIONS) -> Expr:
     return expr if listed is None else replace(expr, facts=replace(expr.facts, values=listed))
 
 
-def values(expr: Expr, limit: int = MAX_COMBINATIONS) -> tuple[Value, ...] | None:
+def values(expr: Expr, limit: int = MAX_COMBINATIONS) -> Values | None:
     """List all values of an expression other than NULL; None if there is no list of moderate length."""
     if isinstance(expr, FunctionCall):
         computed = _computed(expr, limit)
@@ -57,7 +61,11 @@ def _span(expr: Expr) -> tuple[int, int] | None:
     if expr.kind is not Kind.DATE and not is_integer(expr):
         return None
     within = range_of(expr)
-    if within.low is None or within.high is None or within.high - within.low >= MAX_VALUES:
+    if (
+        within.low is None
+        or within.high is None
+        or within.high - within.low >= (MAX_RANGE if expr.kind is Kind.INTEGER else MAX_VALUES)
+    ):
         return None
     low, high = math.ceil(within.low), math.floor(within.high)
     return (low, high) if max(-low, high) <= 2**53 else None
@@ -72,7 +80,7 @@ def _count(expr: Expr) -> int | None:
     return None if span is None else span[1] - span[0] + 1
 
 
-def _listed(expr: Expr) -> tuple[Value, ...] | None:
+def _listed(expr: Expr) -> Values | None:
     """List the values of a part from its facts alone."""
     known = facts(expr).values
     if known is not None or expr.kind is Kind.BOOLEAN:
@@ -82,7 +90,7 @@ def _listed(expr: Expr) -> tuple[Value, ...] | None:
         return None
     numbers = range(span[0], span[1] + 1)
     if expr.kind is Kind.INTEGER:
-        return tuple(numbers)
+        return numbers if len(numbers) > _SHORT else tuple(numbers)
     if expr.kind is Kind.REAL:
         return tuple(Fraction(n) for n in numbers)
     first = dates.timestamp(Fraction(span[0]), Kind.DATE).date()
@@ -165,7 +173,7 @@ def _in_order(listed: tuple[Value, ...], kind: Kind) -> tuple[Value, ...]:
 def _branches(expr: FunctionCall, computed: tuple[Value, ...] | None, limit: int) -> tuple[Value, ...] | None:
     """List the values of the branches of a CASE, whatever its conditions are, in the order of the query."""
     lists = [values(value, limit) for value in values_of_case(expr.args)]
-    if any(listed is None for listed in lists):
+    if any(listed is None or len(listed) > MAX_VALUES for listed in lists):
         return computed
     branches = tuple(dict.fromkeys(value for listed in lists for value in listed or ()))
     if computed is not None:

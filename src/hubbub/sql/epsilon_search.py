@@ -36,7 +36,15 @@ def solve(
     def fits(epsilon: Fraction) -> bool:
         try:
             planned = plan(
-                query, epsilon=epsilon, delta=delta, salt="", groups=groups, rows=rows, weights=weights, joint=joint
+                query,
+                epsilon=epsilon,
+                delta=delta,
+                salt="",
+                groups=groups,
+                rows=rows,
+                weights=weights,
+                joint=joint,
+                sketch=True,
             )
         except QueryError as error:
             if error.code == "HB557":  # ε is too small

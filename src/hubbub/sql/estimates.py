@@ -151,6 +151,11 @@ def _value(formula: Formula, inputs: Sequence[Floats], *, raw: bool) -> Floats:
     return np.rint(value) if formula.integer else value
 
 
+def unclamped(formula: Formula, inputs: Sequence[Floats]) -> Floats:
+    """Return the value of a formula without clamping and rounding, whose noise has the mean 0 if it is linear."""
+    return _value(formula, inputs, raw=True)
+
+
 def choice(plan: Plan, selections: CellSelections, outcomes: Integers) -> dict[str, ColumnEstimate]:
     """Return the selected candidates by name, with their intervals."""
     score, names = selections.score, selections.choice.names

@@ -8,7 +8,7 @@ Tested in tests/sql/test_functions.py.
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from fractions import Fraction
 
 from hubbub.core.schema import Kind, Value
@@ -170,6 +170,18 @@ def _timestamp(value: Scalar) -> datetime:
     return datetime(day.year, day.month, day.day)
 
 
+def _shifted_day(day: date, days: float) -> date:
+    ordinal = min(max(day.toordinal() + days, dates.FIRST.toordinal()), dates.LAST.toordinal())
+    return date.fromordinal(int(ordinal))
+
+
+def _calendar_day(year: float, month: float, day: float) -> date | None:
+    try:
+        return date(int(year), int(month), int(day))
+    except (ValueError, OverflowError):
+        return None
+
+
 #: Functions of arguments other than NULL. The results of all other functions are unknown here.
 PYTHON_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "add": lambda a, b: a + b,
@@ -222,7 +234,8 @@ PYTHON_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "second": lambda d: float(_timestamp(d).second),
     "date_trunc": dates.floor_to,
     "days_between": lambda a, b: float((a - b).days),
-    "day_shift": lambda d, n: d + timedelta(days=int(n)),
+    "day_shift": _shifted_day,
+    "make_date": _calendar_day,
     "to_integer": _to_integer,
     "to_real": lambda x: float(x) if not isinstance(x, str) else _raise_unknown(),
     "to_text": _to_text,

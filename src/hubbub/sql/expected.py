@@ -154,8 +154,8 @@ def _keys(query: Query, sets: Sequence[Groups], used: set[str]) -> postprocess.C
         return None
     columns = {}
     for i, domain in enumerate(domains_of(query)):
-        codes = np.concatenate([each.codes(i) for each in declared])[:_MAX_CELLS]
-        columns[domain.key.name] = (domain.typed[codes], domain.kind)
+        codes = np.concatenate([each.codes(i, _MAX_CELLS) for each in declared])[:_MAX_CELLS]
+        columns[domain.key.name] = (domain.typed(codes), domain.kind)
     return columns
 
 

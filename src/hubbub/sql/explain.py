@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from hubbub.core.numbers import brief
+from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
@@ -14,10 +15,23 @@ from hubbub.mechanisms.top_k import TopK
 from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.sql.auto_bounds import LevelHistogram
 from hubbub.sql.bounding import ContributionBounds
-from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
-from hubbub.sql.measures import DistinctCount, KeyWeight, Measure, RowCount, UnitContribution, UnitCount
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, released_place
+from hubbub.sql.measures import DistinctCount, DistinctSum, KeyWeight, Measure, RowCount, UnitContribution, UnitCount
 from hubbub.sql.noise import CellSelections, NoisyMeasure, NoNoise
-from hubbub.sql.relations import MAX_TEXT_LENGTH, Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union
+from hubbub.sql.owner_levels import RESOLUTION, OwnerLevels
+from hubbub.sql.relations import (
+    MAX_TEXT_LENGTH,
+    Filter,
+    Join,
+    PerUnit,
+    Project,
+    Rel,
+    Scan,
+    Truncate,
+    Union,
+    UnitWindow,
+)
+from hubbub.sql.released_tables import is_written
 
 
 def derivation(
@@ -28,7 +42,7 @@ def derivation(
     noised: Sequence[NoisyMeasure],
     selections: Sequence[CellSelections],
     rule: PartitionSelection | WeightedSelection | TopK | None,
-    levels: Sequence[LevelHistogram] = (),
+    levels: Sequence[LevelHistogram | OwnerLevels] = (),
 ) -> tuple[str, ...]:
     """Return the lines: relations first, then the contribution bounds, then each measure with its noise."""
     # the line of the contribution bounds states a truncation of the whole relation
@@ -37,7 +51,8 @@ def derivation(
     if limits is None:
         lines.append(f"neighbors: one row {verb}; each row is in one cell of each grouping set")
     else:
-        lines.append(f"neighbors: all rows of one privacy unit {verb}")
+        either = " on either side" if limits.owners > 1 else ""
+        lines.append(f"neighbors: all rows of one privacy unit{either} {verb}")
         lines.append(_limits(limits))
     lines += [_level(level) for level in levels]
     for i, contribution in enumerate(contributions):
@@ -63,6 +78,11 @@ def derivation(
 
 
 def _limits(limits: ContributionBounds) -> str:
+    if limits.owners > 1:
+        return (
+            f"bounds: chosen below; of each of the {limits.owners} owners of a row at most the bound counts in a cell; "
+            "every sensitivity and noise below is for the bound 1 and is multiplied by the bound that is chosen"
+        )
     if limits.auto:
         return (
             f"contribution bounds: found from noisy levels below, up to {limits.rows:,} rows of a unit; every "
@@ -73,7 +93,14 @@ def _limits(limits: ContributionBounds) -> str:
     return f"contribution bounds: {kept}"
 
 
-def _level(level: LevelHistogram) -> str:
+def _level(level: LevelHistogram | OwnerLevels) -> str:
+    if isinstance(level, OwnerLevels):
+        one = level.mechanism
+        return (
+            f"one of {one.candidates} bounds from {level.levels[0]:,} to {level.levels[-1]:,} (in steps): scores in "
+            f"parts of 1/{RESOLUTION:,} have sensitivity {one.sensitivity:,}, ε={brief(level.portion)}: one selection "
+            f"by {one.rule.replace('_', '-')} of rate {brief(one.rate)}"
+        )
     what = {"rows": "rows", "cells": "groups", "sum": "total of a sum in steps"}[level.contribution]
     noise = f"ε={brief(level.portion)}: Laplace noise of scale {brief(level.mechanism.scale)}"
     return (
@@ -82,16 +109,25 @@ def _level(level: LevelHistogram) -> str:
     )
 
 
+def _owner(table: Table) -> str:
+    if table.unit is None or table.unit.column is None:
+        return "each row is its own unit"
+    if table.others:
+        return "each row belongs to both of its owners"
+    if table.unit.period is not None:
+        return f"each row belongs to one {table.unit.period.per} of its {table.unit.period.column}"
+    if table.unit.path is None:
+        return "each row belongs to its unit"
+    way = " of ".join(f"the row of {step.table} that {', '.join(step.columns)} names" for step in table.unit.path.steps)
+    return f"each row belongs to the unit of {way}"
+
+
 def _relation(relation: Rel) -> list[str]:
     match relation:
         case Scan(table, columns, _) if table.public:
-            return [f"scan {table.name}: public, {len(columns)} columns", *_short(relation)]
+            return [_written(table) or f"scan {table.name}: public, {len(columns)} columns", *_short(relation)]
         case Scan(table, columns, _):
-            owner = (
-                "each row is its own unit"
-                if table.unit is None or table.unit.column is None
-                else "each row belongs to its unit"
-            )
+            owner = _owner(table)
             scan = f"scan {table.name}: {len(columns)} columns clamped to their bounds; {owner}; stability 1"
             return [scan, *_short(relation)]
         case Filter(inner, predicate):
@@ -114,9 +150,20 @@ def _relation(relation: Rel) -> list[str]:
                 *_relation(inner),
                 f"per unit and {len(keys)} keys: {computed} of that unit's rows; stability 1 in units",
             ]
+        case UnitWindow(inner, functions):
+            listed = ", ".join(dict.fromkeys(each.function for _, each in functions))
+            return [*_relation(inner), f"windows over the rows of one unit ({listed}); stability 1 in units"]
         case Truncate(inner, rows, _, _):
             kept = f"truncation before the join: each unit keeps at most {rows:,} rows, by hash; stability 1 in units"
             return [*_relation(inner), kept]
+
+
+def _written(table: Table) -> str:
+    """Describe a table that the statement writes itself."""
+    if not is_written(table):
+        return ""
+    place, keys = released_place(table.name), f"{table.size or 0:,} keys"
+    return f"{keys} of public rows" if place is None else f"noisy numbers of release {place + 1}, for {keys}"
 
 
 def _short(scan: Scan) -> list[str]:
@@ -170,6 +217,10 @@ def describe(measure: Measure) -> str:
         )
     if isinstance(measure, DistinctCount):
         return f"distinct values of {show(measure.expr)}{where}: a row adds 0 or 1"
+    if isinstance(measure, DistinctSum):
+        return (
+            f"over the distinct values of {show(measure.expr)}: {describe(measure.of).replace(': a row', ': a value')}"
+        )
     terms = []
     for term in measure.terms:
         terms.append(f"({show(term.expr)} − {brief(term.centre)})" if term.centre else show(term.expr))

@@ -11,6 +11,9 @@ from fractions import Fraction
 
 from hubbub.core.schema import Bounds, Kind, Value
 
+#: A finite list of values; a long list of consecutive integers is a range, which takes no memory.
+Values = tuple[Value, ...] | range
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -24,7 +27,7 @@ class Facts:
     """
 
     bounds: Bounds | None = None
-    values: tuple[Value, ...] | None = None
+    values: Values | None = None
     step: Fraction | None = None
     null: bool = False
     auto: bool = False
@@ -62,6 +65,28 @@ class FunctionCall:
 
 
 Expr = Col | Literal | FunctionCall
+
+_RELEASED = "$released"
+
+
+def released_value(place: int, kind: Kind) -> Col:
+    """Return the noisy value of an earlier release of the same statement: a number of which nothing is known.
+
+    It is a column without facts, so that no plan, bound or group depends on it. Names of other columns end in `_` and a
+    number.
+    """
+    return Col(released_name(place), kind, Facts(null=True))
+
+
+def released_name(place: int) -> str:
+    """Return the name of the noisy value of a release, or of the table of its noisy values."""
+    return f"{_RELEASED}{place}"
+
+
+def released_place(name: str) -> int | None:
+    """Return which release gives the value of a column; None for a column of a relation."""
+    place = name.removeprefix(_RELEASED)
+    return int(place) if place != name and place.isdecimal() else None
 
 
 def finds_bounds(expr: Expr) -> bool:

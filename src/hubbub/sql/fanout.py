@@ -9,17 +9,33 @@ so the other side needs no truncation.
 Tested in tests/sql/test_truncation.py.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Literal as Choice
 
-from hubbub.core.schema import Kind, Table
+from hubbub.core.schema import Table
 from hubbub.core.unit import Hash
 from hubbub.errors import QueryError
 from hubbub.sql.bounding import ContributionBounds
-from hubbub.sql.expressions import Col, Expr, FunctionCall
-from hubbub.sql.prune import names
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, columns
+from hubbub.sql.expressions import Col, Expr
+from hubbub.sql.filter_pushdown import pushed_down
+from hubbub.sql.numbered import most_rows
+from hubbub.sql.references import matches_once
+from hubbub.sql.relations import (
+    Filter,
+    Join,
+    PerUnit,
+    Project,
+    Rel,
+    Scan,
+    Truncate,
+    Union,
+    UnitWindow,
+    columns,
+    owned,
+    owner_columns,
+)
 
 #: Maximum number of joined rows per unit. Every engine sorts them in seconds, in less than 200 MB.
 MAX_JOINED_ROWS = 1 << 20
@@ -80,7 +96,9 @@ def contribution(rel: Rel) -> ContributionBounds:
                 raise TypeError("a public table has no units")
             # with a maximum of one row there is nothing to find
             return ContributionBounds(unit.groups, unit.rows, unit.auto and unit.rows > 1, unit.rows_total)
-        case Filter() | Project() | Truncate():
+        case Filter():
+            return _numbered(contribution(rel.input), most_rows(rel))
+        case Project() | UnitWindow() | Truncate():
             return contribution(rel.input)
         case PerUnit():
             return contribution(rel.input) if rel.keys else ContributionBounds(1, 1)
@@ -88,22 +106,49 @@ def contribution(rel: Rel) -> ContributionBounds:
             parts = [contribution(each) for each in rel.inputs]
             auto = any(part.auto for part in parts)
             most = [_total(part) for part in parts] if any(part.total for part in parts) else None
-            groups, rows = max(part.groups for part in parts), sum(part.rows for part in parts)
-            return _joint(groups, rows, None if most is None else sum(most), parts, auto=auto)
+            joined = max if rel.exclusive else sum
+            groups, rows = max(part.groups for part in parts), joined(part.rows for part in parts)
+            return _joint(groups, rows, None if most is None else joined(most), parts, auto=auto)
         case Join():
-            left = contribution(rel.left)
-            if not rel.unit:
-                fan = max(1, fan_out(rel.right, [b for _, b in rel.on]))
-                total = None if left.total is None else left.total * fan
-                rows = min(left.rows * fan, MAX_JOINED_ROWS)
-                return left if left.auto else ContributionBounds(left.groups, rows, total=total)
-            right = contribution(rel.right)
-            if 1 in (left.groups * left.rows, right.groups * right.rows):
-                return right if left.groups * left.rows == 1 else left
-            parts = [left, right]
-            auto = left.auto or right.auto
-            both = _total(left) * _total(right) if left.total or right.total else None
-            return _joint(left.groups * right.groups, left.rows * right.rows, both, parts, auto=auto)
+            return _joined(rel)
+
+
+def _joined(rel: Join) -> ContributionBounds:
+    left = contribution(rel.left)
+    if not rel.unit:
+        fan = max(1, fan_out(rel.right, [b for _, b in rel.on]))
+        total = None if left.total is None else left.total * fan
+        rows = min(left.rows * fan, MAX_JOINED_ROWS)
+        return left if left.auto else ContributionBounds(left.groups, rows, total=total)
+    kept = _kept_side(rel)
+    if kept == "left":
+        return left
+    right = contribution(rel.right)
+    if 1 in (left.groups * left.rows, right.groups * right.rows):
+        return right if left.groups * left.rows == 1 else left
+    if kept == "right":
+        return right
+    parts = [left, right]
+    auto = left.auto or right.auto
+    both = _total(left) * _total(right) if left.total or right.total else None
+    return _joint(left.groups * right.groups, left.rows * right.rows, both, parts, auto=auto)
+
+
+def _kept_side(rel: Join) -> Choice["left", "right"] | None:
+    """Return the side of a join of private relations whose rows match at most one row of the other; None: neither.
+
+    A left join also keeps unmatched rows of its left side, so that only the left side can be such a side.
+    """
+    if matches_once(rel.right, [b for _, b in rel.on]):
+        return "left"
+    return "right" if rel.kind == "inner" and matches_once(rel.left, [a for a, _ in rel.on]) else None
+
+
+def _numbered(bounds: ContributionBounds, most: int | None) -> ContributionBounds:
+    """Return closer bounds where the query keeps rows by their number within the unit."""
+    if most is None or most >= _total(bounds):
+        return bounds
+    return ContributionBounds(min(bounds.groups, most), min(bounds.rows, most), total=None if most == 1 else most)
 
 
 def _total(bounds: ContributionBounds) -> int:
@@ -128,13 +173,15 @@ def bound_joins(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
     Proof    By induction over the relation. A filter, a projection and a grouping have no more rows of a unit than what
              they read; a grouping by the unit alone has one. Two private sides meet on the unit, so their rows of one
              unit multiply: where one side has at most one, the other's number stays; else both are bounded, by a cut
-             where nothing else bounds them, and the product is checked. A public side has at most `fan_out` rows for
-             one row: with 1 the number stays, else the private side is bounded likewise.
+             where nothing else bounds them, and the product is checked. Where the columns that the join compares decide
+             the row of one side ("One match"), the other's number stays. A public side has at most `fan_out` rows for
+             one row: with 1 the number stays, and where each row is a unit, because the join then drops keys that occur
+             twice; else the private side is bounded likewise.
     Assumes  A public table is as it was when it was opened.
     Tested   tests/sql/test_truncation.py::test_no_unit_makes_more_rows_than_the_plan_states
     """
     part = _bounded(rel, bounds)
-    return part if part.rel is rel else _bounded(_pushed(rel, []), bounds)
+    return part if part.rel is rel else _bounded(pushed_down(rel, []), bounds)
 
 
 def undeclared_cut(rel: Rel) -> int | None:
@@ -153,7 +200,7 @@ def _cuts(rel: Rel) -> Iterator[int]:
         case Join():
             yield from _cuts(rel.left)
             yield from _cuts(rel.right)
-        case Filter() | Project() | PerUnit():
+        case Filter() | Project() | PerUnit() | UnitWindow():
             yield from _cuts(rel.input)
 
 
@@ -161,8 +208,11 @@ def _bounded(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
     match rel:
         case Scan():
             return BoundedRelation(rel, None)
-        case Filter() | Project():
-            return _over(rel, _bounded(rel.input, bounds))
+        case Filter() | Project() | UnitWindow():
+            part, most = _over(rel, _bounded(rel.input, bounds)), most_rows(rel)
+            if most is None or (part.most is not None and part.most <= most):
+                return part
+            return replace(part, factors=(("numbered rows", most),))
         case PerUnit():
             part = _bounded(rel.input, bounds)
             return replace(_over(rel, part), factors=part.factors if rel.keys else (("one row a unit", 1),))
@@ -171,7 +221,8 @@ def _bounded(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
             same = all(part.rel is each for part, each in zip(parts, rel.inputs, strict=True))
             sizes = [part.most for part in parts]
             known = [size for size in sizes if size is not None]
-            factors = (("rows of a union", sum(known)),) if len(known) == len(sizes) else None
+            most = max(known, default=0) if rel.exclusive else sum(known)
+            factors = (("rows of a union", most),) if len(known) == len(sizes) else None
             joins = tuple(join for part in parts for join in part.joins)
             return BoundedRelation(
                 rel if same else replace(rel, inputs=tuple(part.rel for part in parts)), factors, joins
@@ -182,21 +233,29 @@ def _bounded(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
             raise TypeError("the relation is already truncated")
 
 
-def _over(rel: Filter | Project | PerUnit, part: BoundedRelation) -> BoundedRelation:
+def _over(rel: Filter | Project | PerUnit | UnitWindow, part: BoundedRelation) -> BoundedRelation:
     return replace(part, rel=rel if part.rel is rel.input else replace(rel, input=part.rel))
 
 
 def _join(rel: Join, bounds: TruncationBounds) -> BoundedRelation:
     left = _bounded(rel.left, bounds)
+    if len(owner_columns(rel.left)) > 1:
+        return _with_two_owners(rel, left, bounds)
     if not rel.unit:
         rows(rel.right)
         fan = fan_out(rel.right, [b for _, b in rel.on])
-        if fan <= 1:
+        # where each row is a unit, the rendered join drops keys that occur twice
+        if fan <= 1 or not owned(rel.left):
             return replace(left, rel=rel if left.rel is rel.left else replace(rel, left=left.rel))
         left = _cut(left, bounds)
         factors = (*(left.factors or ()), (f"matches of one row in {_named(rel.right)}", fan))
         return _checked(replace(rel, left=left.rel), factors, left.joins)
     right = _bounded(rel.right, bounds)
+    kept = _kept_side(rel)
+    if kept is not None:
+        same = left.rel is rel.left and right.rel is rel.right
+        joined = rel if same else replace(rel, left=left.rel, right=right.rel)
+        return BoundedRelation(joined, (left if kept == "left" else right).factors, left.joins + right.joins)
     # a side that is cut to one row multiplies nothing, so the other stays whole
     left, right = (_cut(side, bounds) if _size(side.rel, bounds) == 1 else side for side in (left, right))
     if 1 in (left.most, right.most):
@@ -208,6 +267,27 @@ def _join(rel: Join, bounds: TruncationBounds) -> BoundedRelation:
     left, right = _cut(left, bounds), _cut(right, bounds)
     factors = (left.factors or ()) + (right.factors or ())
     return _checked(replace(rel, left=left.rel, right=right.rel), factors, left.joins + right.joins)
+
+
+def _with_two_owners(rel: Join, left: BoundedRelation, bounds: TruncationBounds) -> BoundedRelation:
+    """Bound the matches of one row. Rows with two owners are not cut: the cut of one owner would move the other's."""
+    if rel.unit:
+        right, once = _bounded(rel.right, bounds), matches_once(rel.right, [b for _, b in rel.on])
+        right = right if once else _cut(right, bounds)
+        fan, joined = 1 if once else right.most or 1, replace(rel, left=left.rel, right=right.rel)
+    else:
+        rows(rel.right)
+        fan, joined = fan_out(rel.right, [b for _, b in rel.on]), replace(rel, left=left.rel)
+    factors = (*(left.factors or ()), (f"matches of one row in {_named(rel.right)}", max(1, fan)))
+    most = prod(size for _, size in factors)
+    if most > MAX_AUTO_ROWS:
+        raise QueryError(
+            "HB762",
+            f"One row could match {most:,} rows in this join; the maximum is {MAX_AUTO_ROWS:,} where rows have two "
+            "owners.",
+            "Join fewer tables, or join on columns with fewer equal values.",
+        )
+    return BoundedRelation(joined, factors, left.joins)
 
 
 def _cut(part: BoundedRelation, bounds: TruncationBounds) -> BoundedRelation:
@@ -227,7 +307,8 @@ def _size(rel: Rel, bounds: TruncationBounds) -> int:
             return sum(_size(each, bounds) for each in rel.inputs)
         case Join():
             # one side has one row per unit, so the other side determines the number; a public side is on the right
-            sides = [rel.left, rel.right] if rel.unit else [rel.left]
+            kept = _kept_side(rel) if rel.unit else "left"
+            sides = [side for side, name in ((rel.left, "left"), (rel.right, "right")) if kept in (name, None)]
             return max(_size(each, bounds) for each in sides)
         case Truncate():
             return rel.rows
@@ -302,7 +383,7 @@ def rows(rel: Rel) -> int | None:
     match rel:
         case Scan():
             return rel.table.size
-        case Filter() | Project():
+        case Filter() | Project() | PerUnit() | UnitWindow():
             return rows(rel.input)
         case Union():
             sizes = [rows(each) for each in rel.inputs]
@@ -323,8 +404,8 @@ def rows(rel: Rel) -> int | None:
                     "Join them on `unique` columns, join each with the private table, or remove one.",
                 )
             return left * fan
-        case _:
-            raise TypeError("public relations are neither grouped nor cut")
+        case Truncate():
+            raise TypeError("public relations are not cut")
 
 
 def _uncounted(name: str) -> QueryError:
@@ -339,10 +420,14 @@ def _fan(rel: Rel, on: set[str]) -> int:
     match rel:
         case Scan():
             return _repeats(rel, on)
-        case Filter():
+        case Filter() | UnitWindow():
             return _fan(rel.input, on)
         case Project():
             return _fan(rel.input, {expr.name for name, expr in rel.outputs if name in on and isinstance(expr, Col)})
+        case PerUnit():
+            if {name for name, _ in rel.keys} <= on:
+                return 1
+            return _fan(rel.input, {expr.name for name, expr in rel.keys if name in on and isinstance(expr, Col)})
         case Join():
             left_names = {column.name for column in columns(rel.left)}
             joined = {expr.name for _, expr in rel.on if isinstance(expr, Col)}
@@ -351,8 +436,8 @@ def _fan(rel: Rel, on: set[str]) -> int:
         case Union():
             places = [place for place, column in enumerate(rel.columns) if column.name in on]
             return sum(_fan(each, {columns(each)[place].name for place in places}) for each in rel.inputs)
-        case _:
-            raise TypeError("public relations are neither grouped nor cut")
+        case Truncate():
+            raise TypeError("public relations are not cut")
 
 
 def _repeats(rel: Scan, on: set[str]) -> int:
@@ -364,55 +449,3 @@ def _repeats(rel: Scan, on: set[str]) -> int:
     if table.size is None:
         raise _uncounted(table.name)
     return min([table.size, *(table.repeats[source] for source in sources if source in table.repeats)])
-
-
-# --- filters -----------------------------------------------------------------------------------------------------
-
-
-def _pushed(rel: Rel, predicates: Sequence[Expr]) -> Rel:
-    """Apply filters as early as their columns are available, so that truncation keeps rows that count."""
-    match rel:
-        case Filter():
-            return _pushed(rel.input, [*predicates, *_conjuncts(rel.predicate)])
-        case Project():
-            bare = {name: expr for name, expr in rel.outputs if isinstance(expr, Col)}
-            below = [each for each in predicates if names(each) <= bare.keys()]
-            rest = [each for each in predicates if not names(each) <= bare.keys()]
-            return _filtered(replace(rel, input=_pushed(rel.input, [_renamed(each, bare) for each in below])), rest)
-        case Join():
-            left_names, right_names = ({column.name for column in columns(side)} for side in (rel.left, rel.right))
-            first = [each for each in predicates if names(each) <= left_names]
-            second = [
-                each for each in predicates if rel.kind == "inner" and each not in first and names(each) <= right_names
-            ]
-            rest = [each for each in predicates if each not in first and each not in second]
-            return _filtered(replace(rel, left=_pushed(rel.left, first), right=_pushed(rel.right, second)), rest)
-        case Union():
-            return _filtered(replace(rel, inputs=tuple(_pushed(each, []) for each in rel.inputs)), predicates)
-        case PerUnit():
-            return _filtered(replace(rel, input=_pushed(rel.input, [])), predicates)
-        case Scan() | Truncate():
-            return _filtered(rel, predicates)
-
-
-def _filtered(rel: Rel, predicates: Sequence[Expr]) -> Rel:
-    if not predicates:
-        return rel
-    predicate = predicates[0] if len(predicates) == 1 else FunctionCall("and", tuple(predicates), Kind.BOOLEAN)
-    return Filter(rel, predicate)
-
-
-def _conjuncts(expr: Expr) -> Iterable[Expr]:
-    if isinstance(expr, FunctionCall) and expr.function == "and":
-        for arg in expr.args:
-            yield from _conjuncts(arg)
-    else:
-        yield expr
-
-
-def _renamed(expr: Expr, known: dict[str, Col]) -> Expr:
-    if isinstance(expr, Col):
-        return known[expr.name]
-    return (
-        replace(expr, args=tuple(_renamed(arg, known) for arg in expr.args)) if isinstance(expr, FunctionCall) else expr
-    )

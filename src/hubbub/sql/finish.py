@@ -4,19 +4,24 @@ Only the noise and the selections read the data. Everything after them is post-p
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.schema import Kind
 from hubbub.noise.source import RandomSource
 from hubbub.sql import partition_selection
-from hubbub.sql.estimates import CellKeys, Integers
+from hubbub.sql.bounding import SATURATION
+from hubbub.sql.estimates import CellKeys, Integers, mentioned
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import DiscoveredCells, domains_of
 from hubbub.sql.noise import CellSelections
 from hubbub.sql.plan import Plan
 from hubbub.sql.presentation import Answer, present
+from hubbub.sql.query import grouping_name
+from hubbub.sql.statements import Statement
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]
 
@@ -35,6 +40,11 @@ def exact_results(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tup
     histograms = [np.zeros((plan.size, each.count), dtype=np.int64) for each in plan.histograms]
     for statement in plan.statements:
         table = tables[statement.name]
+        if statement.fills == "owners":
+            for choice in plan.owners:
+                (target,) = choice.targets
+                measures[target] = choice.truncated(table, plan.left_out[target].bound)
+            continue
         positions = plan.cells[statement.place].positions(np.asarray(table["cell"], dtype=np.int64))
         known = positions >= 0
         at = positions[known] + offsets[statement.place]
@@ -42,6 +52,8 @@ def exact_results(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tup
             values = np.asarray(table[f"m{column}"], dtype=np.int64)[known]
             if statement.fills == "measures":
                 np.add.at(measures[target], at, values)
+                if statement.part:
+                    np.clip(measures[target], -SATURATION, SATURATION, out=measures[target])
             else:
                 np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)[known]), values)
     return tuple(measures), tuple(histograms)
@@ -53,13 +65,24 @@ def public_rows(plan: Plan, tables: Tables) -> int | None:
     return None if place is None else int(exact_results(plan, tables)[0][place].sum())
 
 
+def _mentioned(plan: Plan) -> set[str]:
+    """Return the names that the outputs, HAVING and ORDER BY read."""
+    query = plan.query
+    exprs = [expr for _, expr in query.select] + [term.expr for term in query.order]
+    return set().union(*(mentioned(expr) for expr in [*exprs, *([] if query.having is None else [query.having])]))
+
+
 def declared_keys(plan: Plan) -> CellKeys:
     """Return the keys of all declared cells."""
-    shown, typed = {}, {}
+    shown, typed = dict[str, NDArray[Any]](), dict[str, tuple[NDArray[Any], Kind]]()
+    wanted = _mentioned(plan)
     for i, domain in enumerate(domains_of(plan.query)):
         codes = np.concatenate([each.codes(i) for each in plan.cells])
-        shown[domain.key.name] = domain.shown[codes]
-        typed[domain.key.name] = (domain.typed[codes], domain.kind)
+        shown[domain.key.name] = domain.shown(codes)
+        typed[domain.key.name] = (domain.typed(codes), domain.kind)
+        if (name := grouping_name(domain.key.name)) in wanted:
+            shown[name] = (codes < 0).astype(np.int64)
+            typed[name] = (shown[name].astype(np.float64), Kind.INTEGER)
     return CellKeys(plan.size, shown, typed)
 
 
@@ -72,7 +95,7 @@ def finish(plan: Plan, tables: Tables, source: RandomSource, *, raw: bool = Fals
     measures, histograms = exact_results(plan, tables)
     noisy = [noised.mechanism.sample(vector, source) for noised, vector in zip(plan.measures, measures, strict=True)]
     outcomes = [_select(each, histograms[each.histogram], source) for each in plan.choices]
-    return present(plan, declared_keys(plan), noisy, outcomes, raw=raw)
+    return replace(present(plan, declared_keys(plan), noisy, outcomes, raw=raw), sums=tuple(noisy))
 
 
 def _select(each: CellSelections, histogram: Integers, source: RandomSource) -> Integers:
@@ -95,10 +118,11 @@ def _with_selected_groups(
     keys = plan.keys
     if keys is None:
         raise AssertionError("groups are selected by a measure")
-    first = next(each for each in plan.statements if keys in each.targets)
+    statements, tables = _added_up(plan, cells, tables)
+    first = next(each for each in statements if each.fills == "measures" and keys in each.targets)
     shown = partition_selection.sample(cells, rule, tables[first.name], f"m{first.targets.index(keys)}", source)
     noisy: dict[int, Integers] = {keys: shown.counts}
-    for statement in plan.statements:
+    for statement in statements:
         table = tables[statement.name]
         if statement.fills == "histogram":
             continue
@@ -119,8 +143,27 @@ def _with_selected_groups(
         for key, column in zip(cells.keys, shown.columns, strict=True)
     }
     typed = {key.name: (named[key.name], key.expr.kind) for key in cells.keys}
+    lacking = _mentioned(plan) & {grouping_name(key.name) for key in cells.keys}
+    for name in lacking:  # every key is in the only grouping set
+        named[name] = np.zeros(shown.size, dtype=np.int64)
+        typed[name] = (np.zeros(shown.size), Kind.INTEGER)
     sums = [noisy[place] for place in range(len(plan.measures))]
     return present(plan, CellKeys(shown.size, named, typed), sums, outcomes, raw=raw)
+
+
+def _added_up(plan: Plan, cells: DiscoveredCells, tables: Tables) -> tuple[list[Statement], Tables]:
+    """Add up the results of statements that ran in parts: each part has groups of its own."""
+    whole = [each for each in plan.statements if not each.part]
+    added = dict[str, Mapping[str, NDArray[Any]]]()
+    for first in whole:
+        same = [each for each in plan.statements if (each.fills, each.place, each.targets) == _role(first)]
+        parts = [tables[each.name] for each in same]
+        added[first.name] = parts[0] if len(parts) == 1 else partition_selection.add_up(cells, parts)
+    return whole, added
+
+
+def _role(statement: Statement) -> tuple[str, int, tuple[int, ...]]:
+    return statement.fills, statement.place, statement.targets
 
 
 def _select_in_batches(

@@ -116,6 +116,11 @@ _ARITHMETIC = (
     Function("log10", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log10))),
     Function("log2", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log2))),
     Function("exp", rules.number(), "overflow: inf", rules.on(ranges.library(math.exp, Fraction(0)))),
+    *(
+        Function(name, rules.number(), "of ±inf, outside of the domain: NULL", rules.fixed(low, high))
+        for name, low, high in (("sin", -1, 1), ("cos", -1, 1), ("asin", -2, 2), ("acos", 0, 4), ("atan", -2, 2))
+    ),
+    Function("tan", rules.number(), "of ±inf: NULL"),
     Function(
         "power", rules.numbers(), "negative base with a fractional exponent, 0 with a negative one: NULL", rules.squares
     ),
@@ -157,16 +162,38 @@ _TEXT = (
     Function("length", rules.text(INTEGER), "total; in code points", rules.from_zero),
     Function("concat", rules.texts, "any NULL: NULL"),
     Function("substr", rules.part_of_text, "beyond the end: empty; constant start from 1", constant=_TWO),
-    Function("left", rules.part_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
-    Function("right", rules.part_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
+    Function("left", rules.end_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
+    Function("right", rules.end_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
     Function("strpos", rules.takes(TEXT, TEXT, gives=INTEGER), "not found: 0", rules.from_zero, constant=_ONE),
     Function("starts_with", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total", constant=_ONE),
     Function("ends_with", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total", constant=_ONE),
     Function("contains", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total", constant=_ONE),
-    Function("like", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total; constant pattern, no escapes", constant=_ONE),
+    Function("replace", rules.takes(TEXT, TEXT, TEXT, gives=TEXT), "total; constant texts", constant=_TWO),
+    Function(
+        "split_part",
+        rules.takes(TEXT, TEXT, INTEGER, gives=TEXT),
+        "beyond the last part: empty; constant separator and number from 1",
+        constant=_TWO,
+    ),
+    Function(
+        "regexp", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total; constant pattern of `patterns.py`", constant=_ONE
+    ),
+    Function(
+        "regexp_extract",
+        rules.takes(TEXT, TEXT, INTEGER, gives=TEXT),
+        "no match: NULL; constant pattern without ∣, and group 0 or 1",
+        constant=_TWO,
+    ),
+    Function(
+        "regexp_replace",
+        rules.takes(TEXT, TEXT, TEXT, BOOLEAN, gives=TEXT),
+        "total; constant pattern without ∣, constant text, and whether all matches are replaced",
+        constant=frozenset({1, 2, 3}),
+    ),
+    Function("like", rules.pattern, "total; constant pattern and escape character", constant=_TWO),
 )
 
-_UNIT, _SHIFT = frozenset({0}), frozenset({1, 2})
+_UNIT, _SHIFT = frozenset({0}), frozenset({2})
 _DATES = (
     Function("year", rules.takes(DATED, gives=INTEGER), "total", rules.years),
     *(
@@ -195,10 +222,13 @@ _DATES = (
     Function(
         "date_shift",
         rules.takes(DATED, INTEGER, TEXT, gives=TIMESTAMP),
-        "total; constant, at most 200 years",
+        "by more than 4,000 years: NULL; clamped to the years 1 to 9999; constant unit",
+        rules.shifted_time,
         constant=_SHIFT,
     ),
-    Function("day_shift", rules.takes(DATE, INTEGER, gives=DATE), "total; constant, at most 200 years", constant=_ONE),
+    Function("day_shift", rules.takes(DATE, INTEGER, gives=DATE), "clamped to the years 1 to 9999", rules.shifted_day),
+    Function("make_date", rules.takes(INTEGER, INTEGER, INTEGER, gives=DATE), "no such day: NULL", rules.day_of_year),
+    Function("seconds_between", rules.takes(DATED, DATED, gives=REAL), "total; with a fraction", rules.seconds),
     Function("days_between", rules.takes(DATE, DATE, gives=INTEGER), "total", rules.difference),
 )
 
@@ -213,6 +243,12 @@ _CASTS = (
     Function("to_real", rules.takes(_SCALAR, gives=REAL), "not a number, or NaN: NULL", rules.as_number),
     Function("to_float", rules.takes(_SCALAR, gives=REAL), "not a number, or too large: NULL"),
     Function("to_text", rules.anything(TEXT), "an integer beyond 2¹²⁷: NULL"),
+    Function(
+        "parse_time",
+        rules.takes(TEXT, TEXT, gives=TIMESTAMP),
+        "other texts: NULL; constant format; clamped to the years 1 to 9999",
+        constant=_ONE,
+    ),
     Function("to_date", rules.takes((TEXT, *DATED), gives=DATE), "not a date: NULL; clamped to the years 1 to 9999"),
     Function(
         "to_timestamp",

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from hubbub.core.schema import Table
 from hubbub.sql.evaluate import UnknownValueError, evaluate, exact, scalar
 from hubbub.sql.expressions import Col
-from hubbub.sql.keys import MAX_CELLS, Cells, Domain, checked, grouping_sets
+from hubbub.sql.keys import MAX_LISTED, Cells, Domain, checked, grouping_sets
 from hubbub.sql.prune import names
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, UnitWindow
 from hubbub.sql.restrictions import same_value
 
 #: Beyond this number of combinations of all keys, they are not numbered.
@@ -55,7 +55,7 @@ def occurring(cells: Cells, relation: Rel) -> Cells:
     Tested   tests/sql/test_joint_keys.py::test_keys_of_one_public_table_are_joint
              tests/sql/test_joint_keys.py::test_a_planted_wrong_origin_is_seen
     """
-    origins = _public_columns(relation, [0])
+    origins = public_columns(relation)
     groups: dict[int, list[int]] = {}
     for j, domain in enumerate(cells.domains):
         columns = [origins.get(name) for name in names(domain.key.expr)]
@@ -71,7 +71,7 @@ def occurring(cells: Cells, relation: Rel) -> Cells:
         axes += [_joint_numbers(cells, places, origins) for places in joint]
     except UnknownValueError:
         return cells
-    if not 0 < prod(len(axis) for axis in axes) <= MAX_CELLS:
+    if not 0 < prod(len(axis) for axis in axes) <= MAX_LISTED:
         return cells
     numbers = np.zeros(1, dtype=np.int64)
     for axis in axes:
@@ -107,15 +107,19 @@ def _indices(domain: Domain) -> dict[object, int]:
     return indices
 
 
-def _public_columns(rel: Rel, count: list[int]) -> dict[str, PublicColumn]:
+def public_columns(rel: Rel) -> dict[str, PublicColumn]:
     """Return the columns of a relation that come from a row of a public table whose rows are known."""
+    return _public_columns(rel, [0])
+
+
+def _public_columns(rel: Rel, count: list[int]) -> dict[str, PublicColumn]:
     match rel:
         case Scan():
             count[0] += 1
             known = rel.table.public and rel.table.rows
             pairs = zip(rel.columns, rel.sources, strict=True) if known else ()
             return {col.name: PublicColumn(count[0], rel.table, source, optional=False) for col, source in pairs}
-        case Filter() | Truncate():
+        case Filter() | UnitWindow() | Truncate():
             return _public_columns(rel.input, count)
         case Project():
             return _renamed(rel.outputs, _public_columns(rel.input, count))

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from hubbub.core.schema import Kind, Value
 from hubbub.errors import QueryError
 from hubbub.sql.dialects.base import Canonical, Dialect
-from hubbub.sql.expressions import Col, Expr, facts
+from hubbub.sql.expressions import Col, Expr, Values, facts
 from hubbub.sql.query import Key, Query
 
-MAX_CELLS = 1_000_000
+#: Maximum number of declared cells.
+MAX_CELLS = 10_000_000
+#: Maximum number of cells of keys that occur together in a public table, which are listed one by one.
+MAX_LISTED = 1_000_000
 #: What stands for NULL in a cell, beside the column that says so.
 _SUBSTITUTES: dict[Kind, Value] = {
     Kind.BOOLEAN: False,
@@ -39,7 +42,7 @@ class Domain:
     """The values that one key can take, in the order of output; with `null`, NULL is the last of them."""
 
     key: Key
-    values: tuple[Value, ...]
+    values: Values
     null: bool = False
 
     @property
@@ -47,21 +50,29 @@ class Domain:
         """The number of values, with NULL."""
         return len(self.values) + self.null
 
+    def shown(self, codes: NDArray[np.int64]) -> NDArray[Any]:
+        """Return values by their indexes as shown to analysts; NULL for −1 and for the index after the last value."""
+        if isinstance(self.values, range):
+            null = (codes < 0) | (codes >= len(self.values))
+            integers = codes + self.values[0]
+            return np.ma.array(integers, mask=null) if null.any() else integers
+        return self._objects[codes]
+
+    def typed(self, codes: NDArray[np.int64]) -> NDArray[Any]:
+        """Return values by their indexes in the type that post-processing expressions use."""
+        if isinstance(self.values, range):
+            return np.where((codes < 0) | (codes >= len(self.values)), np.nan, codes + float(self.values[0]))
+        if self.kind.numeric:
+            return np.array([*map(float, self.values), np.nan])[codes]  # type: ignore[arg-type]
+        if self.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return np.array([*self.values, None], dtype="datetime64[us]")[codes]
+        return self._objects[codes]
+
     @property
-    def shown(self) -> NDArray[np.object_]:
-        """The values as shown to analysts, followed by None."""
+    def _objects(self) -> NDArray[np.object_]:
         out = np.empty(len(self.values) + 1, dtype=object)
         out[:-1] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
         return out
-
-    @property
-    def typed(self) -> NDArray[Any]:
-        """The values in the type that post-processing expressions use, followed by NULL."""
-        if self.kind.numeric:
-            return np.array([*map(float, self.values), np.nan])  # type: ignore[arg-type]
-        if self.kind in (Kind.DATE, Kind.TIMESTAMP):
-            return np.array([*self.values, None], dtype="datetime64[us]")
-        return self.shown
 
     @property
     def kind(self) -> Kind:
@@ -70,6 +81,8 @@ class Domain:
 
     def position(self, column: str, dialect: Dialect) -> str:
         """Write the index of a column's value, or NULL if it is not listed. Equal values share the first index."""
+        if isinstance(self.values, range):
+            return self._or_null(column, self._in_range(column, self.values, dialect))
         texts = [dialect.literal(value, self.kind) for value in self.values]
         return self._or_null(column, f"({dialect.position(texts, column)})" if texts else "NULL")
 
@@ -78,10 +91,20 @@ class Domain:
         v, i = (f"{name}.{dialect.identifier(each)}" for each in ("$v", "$i"))
         if not self.values:
             return CellLookup(self._or_null(column, "NULL"), "", f"{column} IS NULL")
-        joined = f"JOIN {self.table(dialect)} AS {name} ON {v} = {column}"
+        if isinstance(self.values, range):
+            index = self._in_range(column, self.values, dialect)
+            return CellLookup(self._or_null(column, index), "", f"{self._or_null(column, index)} IS NOT NULL")
+        columns = f"({dialect.identifier('$v')}, {dialect.identifier('$i')})"
+        joined = f"JOIN {self.table(dialect)} AS {name}{columns} ON {v} = {column}"
         if not self.null:
             return CellLookup(i, f" {joined}", "TRUE")
         return CellLookup(self._or_null(column, i), f" LEFT {joined}", f"({column} IS NULL OR {i} IS NOT NULL)")
+
+    def _in_range(self, column: str, values: range, dialect: Dialect) -> str:
+        """Write the distance of a value from the first integer of a range, or NULL. No other number is listed."""
+        first, last = dialect.number(values[0]), dialect.number(values[-1])
+        index = f"CAST({column} - {first} AS {dialect.integers[64]})"
+        return f"CASE WHEN {column} >= {first} AND {column} <= {last} AND {column} = floor({column}) THEN {index} END"
 
     def _or_null(self, column: str, index: str) -> str:
         return f"CASE WHEN {column} IS NULL THEN {len(self.values)} ELSE {index} END" if self.null else index
@@ -89,12 +112,14 @@ class Domain:
     def table(self, dialect: Dialect) -> str:
         """Write the values with their indexes as a relation ($v, $i).
 
-        Values that the engine considers equal (integers beyond 2⁵³, say) share an index, or a row would count twice.
+        Values that the engine considers equal share an index, or a row would count twice: integers beyond 2⁵³ are
+        compared as doubles. Equal values have equal literals, so the first of each is kept here and not by the engine.
         """
-        rows = ", ".join(f"({dialect.literal(value, self.kind)}, {i})" for i, value in enumerate(self.values))
-        v, i = dialect.identifier("$v"), dialect.identifier("$i")
-        first = f"CAST(min({i}) AS {dialect.integers[32]}) AS {i}"
-        return f"(SELECT {v}, {first} FROM (VALUES {rows}) AS t({v}, {i}) GROUP BY {v})"
+        first: dict[str, int] = {}
+        for i, value in enumerate(self.values):
+            first.setdefault(dialect.literal(value, self.kind), i)
+        rows = ", ".join(f"({text}, {i})" for text, i in first.items())
+        return f"(VALUES {rows})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +152,7 @@ class Cells:
         """The number of combinations of all values."""
         return math.prod(domain.size for domain in self.domains)
 
-    @cached_property
+    @property
     def numbers(self) -> NDArray[np.int64]:
         """The number of every cell."""
         return np.arange(self.span) if self.kept is None else np.array(self.kept, dtype=np.int64)
@@ -136,8 +161,9 @@ class Cells:
         """Return the positions of cells by their numbers; −1 where there is no such cell."""
         if self.kept is None:
             return numbers
-        near = np.minimum(np.searchsorted(self.numbers, numbers), self.size - 1)
-        return np.where(self.numbers[near] == numbers, near, -1)
+        kept = self.numbers
+        near = np.minimum(np.searchsorted(kept, numbers), self.size - 1)
+        return np.where(kept[near] == numbers, near, -1)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -176,12 +202,19 @@ class Cells:
         """Write the output columns that identify the cell of a result."""
         return f"CAST({prefix}c AS {dialect.integers[64]}) AS cell"
 
-    def codes(self, place: int) -> NDArray[np.int64]:
-        """Return the index of one key's value in every cell; −1 if this grouping set does not have the key."""
+    def codes(self, place: int, most: int | None = None) -> NDArray[np.int64]:
+        """Return the index of one key's value in every cell, or in the first ones.
+
+        It is −1 if this grouping set does not have the key.
+        """
+        size = self.size if most is None else min(self.size, most)
         if place not in self.places:
-            return np.full(self.size, -1)
+            return np.full(size, -1)
         j = self.places.index(place)
-        return self.numbers // self.strides[j] % self.domains[j].size
+        numbers = np.arange(size) if self.kept is None else np.array(self.kept[:size], dtype=np.int64)
+        if len(self.places) == 1 and self.kept is None:
+            return numbers
+        return numbers // self.strides[j] % self.domains[j].size
 
 
 @dataclass(frozen=True)
@@ -218,27 +251,21 @@ class DiscoveredCells:
             texts[j] = Canonical(f"coalesce({columns[j]}, {dialect.literal(_SUBSTITUTES[kind], kind)})")
             nulls.append(Canonical(f"CASE WHEN {columns[j]} IS NULL THEN 1 ELSE 0 END"))
         present = [f"({column}) IS NOT NULL" for j, column in enumerate(columns) if j not in self.nullable]
-        return CellLookup(dialect.cell([*texts, *nulls]), "", " AND ".join(present) or "TRUE")
+        cell = ", ".join(f"{text} AS c{j}" for j, text in enumerate([*texts, *nulls]))
+        return CellLookup(cell, "", " AND ".join(present) or "TRUE")
 
-    def names(self, dialect: Dialect) -> tuple[str, ...]:
+    def names(self, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002 - the same in every dialect
         """Name the columns that hold a cell."""
-        return dialect.cell_names(self.width)
-
-    def hashed_natively(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
-        """Return the columns that hold a cell, for the engine's own hash."""
-        names = self.names(dialect)
-        # a structure that holds all keys is hashed in the way it is compared
-        return self.hashed(dialect) if names == dialect.cell_keys("", self.width) else ((names[0], Kind.TEXT),)
+        return tuple(f"c{j}" for j in range(self.width))
 
     def hashed(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
         """Return the keys with their kinds; numbers are doubles here."""
-        texts = dialect.cell_keys("", self.width)
         kinds = [Kind.REAL if key.expr.kind.numeric else key.expr.kind for key in self.keys]
-        return tuple(zip(texts, [*kinds, *(Kind.INTEGER for _ in self.nullable)], strict=True))
+        return tuple(zip(self.names(dialect), [*kinds, *(Kind.INTEGER for _ in self.nullable)], strict=True))
 
     def shown(self, prefix: str, dialect: Dialect) -> str:
         """Write the values of the keys as output columns."""
-        texts = list(dialect.cell_keys(prefix, self.width))
+        texts = [f"{prefix}{name}" for name in self.names(dialect)]
         for place, j in enumerate(self.nullable):
             texts[j] = f"CASE WHEN {texts[len(self.keys) + place]} = 0 THEN {texts[j]} END"
         return ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts[: len(self.keys)]))
@@ -279,7 +306,7 @@ def checked(sets: tuple[Cells, ...]) -> tuple[Cells, ...]:
     return sets
 
 
-def finite_values(expr: Expr, name: str) -> tuple[Value, ...]:
+def finite_values(expr: Expr, name: str) -> Values:
     """Return the finite list of an expression's values, or raise an error."""
     values = facts(expr).values
     if values is None:

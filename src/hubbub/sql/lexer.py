@@ -16,7 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hubbub.sql.text import SourceText, quote
-from hubbub.sql.tokens import COMMANDS, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS, token_set
+from hubbub.sql.tokens import COMMANDS, ONE_ROW_EACH, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS, token_set
 
 MAX_TEXT = 100_000
 MAX_TOKENS = 10_000
@@ -27,13 +27,15 @@ _CLOSERS = (TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET)
 _OPEN, _CLOSE = set(_OPENERS), set(_CLOSERS)
 WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
-_QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
+_QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM, TokenType.PIVOT}
+#: What can follow AS and a parenthesis: a query, or the definition of a window.
+_AFTER_AS = _QUERY | {TokenType.VALUES, TokenType.PARTITION_BY, TokenType.ORDER_BY}
 _OPERATORS = token_set(
     "PLUS DASH STAR SLASH DIV MOD CARET DSTAR EQ NEQ LT LTE GT GTE DPIPE BETWEEN LIKE ILIKE AND OR NOT"
 )
 _VALUES = _CLOSE | {TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
 _BEFORE_DISTINCT = {TokenType.SELECT, TokenType.L_PAREN, TokenType.IS, TokenType.NOT}
-_BEFORE_ALL = {TokenType.UNION, TokenType.GROUP_BY, TokenType.SELECT}
+_BEFORE_ALL = token_set("UNION INTERSECT EXCEPT GROUP_BY SELECT")
 #: Infix operators and separators. A sign is not one of them, because it may be a prefix.
 _INFIX = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, TokenType.PLUS, TokenType.NOT}
 #: Operators that NOT may precede, as in x NOT LIKE 'a%'.
@@ -48,6 +50,7 @@ _STARTERS = (
 _ENDERS = _CLOSE | token_set(
     "COMMA FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT UNION JOIN ON USING INNER FETCH OFFSET WHEN THEN ELSE"
 )
+_SIDES = ("PRECEDING", "FOLLOWING")
 #: The only invisible characters that are allowed: control characters, format characters and odd spaces can hide text.
 _LAYOUT = "\t\n\r "
 
@@ -61,7 +64,7 @@ def tokenize(source: SourceText, dialect: Dialect) -> list[Token]:
         raise source.error(
             None, "HB501", "The text has an unterminated string or comment.", "Add the closing quote or */."
         ) from None
-    tokens = _join_decimals(_plain_names(tokens))
+    tokens = _join_decimals(_renamed(_plain_names(tokens)))
     _check_tokens(source, tokens)
     _check_neighbors(source, tokens)
     return tokens
@@ -119,7 +122,7 @@ def _check_characters(source: SourceText) -> None:
 
 
 def _plain_names(tokens: list[Token]) -> list[Token]:
-    """Treat words such as percent or index as names, except in LIMIT 10 PERCENT, and UNKNOWN after IS as NULL."""
+    """Treat words such as percent or next as names, except in LIMIT 10 PERCENT and FETCH NEXT, and UNKNOWN after IS."""
     kinds = [None, None, *(token.token_type for token in tokens)]
     plain = list[Token]()
     for token, earlier, last in zip(tokens, kinds, kinds[1:], strict=False):
@@ -127,10 +130,29 @@ def _plain_names(tokens: list[Token]) -> list[Token]:
         if kind is TokenType.UNKNOWN:
             after_is = TokenType.IS in (last, earlier if last is TokenType.NOT else None)
             kind = TokenType.NULL if after_is else TokenType.VAR
-        elif kind in PLAIN_NAMES and last is not TokenType.NUMBER:
+        elif kind in PLAIN_NAMES and last not in (TokenType.NUMBER, TokenType.FETCH):
             kind = TokenType.VAR
+        elif kind is TokenType.STRUCT and token.text.upper() == "ROW":  # CURRENT ROW; DuckDB also has ROW(…)
+            kind = TokenType.ROW
         plain.append(token if kind is token.token_type else _changed(token, kind, token.text))
     return plain
+
+
+def _renamed(tokens: list[Token]) -> list[Token]:
+    """Read TOP n, DECODE and TRUNCATE(x) in every dialect."""
+    renamed = list[Token]()
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+        kind, word, last = token.token_type, token.text.lower(), renamed[-1].token_type if renamed else None
+        called = after is not None and after.token_type is TokenType.L_PAREN
+        starts = last in (TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL)
+        if kind is TokenType.VAR and word == "top" and starts and after and after.token_type is TokenType.NUMBER:
+            token = _changed(token, TokenType.TOP, token.text)
+        elif kind is TokenType.VAR and word == "decode" and called:
+            token = _changed(token, kind, "decode_case")
+        elif kind is TokenType.TRUNCATE and called:
+            token = _changed(token, TokenType.VAR, "trunc")
+        renamed.append(token)
+    return renamed
 
 
 def _changed(token: Token, kind: TokenType, text: str) -> Token:
@@ -177,7 +199,7 @@ def _check_tokens(source: SourceText, tokens: list[Token]) -> None:
             hint, "HB503", "Comments that start with /*+ or /*! are not supported: some engines run them.", "Remove it."
         )
     depth = 0
-    for token in tokens:
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         kind = token.token_type
         if kind in COMMANDS:
             reject_statement(source, token.start, token.text)
@@ -189,6 +211,8 @@ def _check_tokens(source: SourceText, tokens: list[Token]) -> None:
                 f"{quote(token.text)} {reason}.",
                 remedy or 'Remove it. If it is the name of a column or table, put it in double quotes ("name").',
             )
+        if kind is TokenType.LATERAL and after is not None and after.text.upper() == "VIEW":
+            raise source.error(token.start, "HB503", "LATERAL VIEW turns one row into several.", ONE_ROW_EACH)
         depth += (kind in _OPEN) - (kind in _CLOSE)
         if depth > MAX_NESTING:
             raise source.error(
@@ -255,6 +279,8 @@ def _has_and(tokens: list[Token]) -> bool:
         depth += (kind in _OPEN) - (kind in _CLOSE)
         if depth == 0 and kind is TokenType.AND:
             return True
+        if token.text.upper() in _SIDES:  # a bound of a window's frame: UNBOUNDED PRECEDING
+            continue
         if depth < 0 or (depth == 0 and (kind in _ENDERS - _CLOSE or (kind in WORDS and last in WORDS))):
             return False
         # the unit of an interval follows its number directly
@@ -302,7 +328,7 @@ _SEQUENCES: tuple[tuple[str, str, str, Applies], ...] = (
     (
         "HB501",
         "Unexpected ALL.",
-        "Use ALL only in UNION ALL, GROUP BY ALL and SELECT ALL.",
+        "Use ALL only in UNION ALL (INTERSECT, EXCEPT), GROUP BY ALL and SELECT ALL.",
         lambda a, b, *_: b is TokenType.ALL and a not in _BEFORE_ALL,
     ),
     (
@@ -323,7 +349,7 @@ _SEQUENCES: tuple[tuple[str, str, str, Applies], ...] = (
         "Write WITH name AS (SELECT …).",
         lambda a, b, c, _: (
             b is TokenType.L_PAREN
-            and ((a in _NAMES and c is TokenType.SELECT) or (a is TokenType.ALIAS and c not in _QUERY))
+            and ((a in _NAMES and c is TokenType.SELECT) or (a is TokenType.ALIAS and c not in _AFTER_AS))
         ),
     ),
 )

@@ -164,6 +164,34 @@ class BoundedSum:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctSum:
+    """Adds up a sum over the distinct values of an expression in a cell: each value adds once what one row would."""
+
+    expr: Expr
+    of: BoundedSum
+
+    @property
+    def low(self) -> int:
+        """The least that one value adds."""
+        return self.of.low
+
+    @property
+    def high(self) -> int:
+        """The most that one value adds."""
+        return self.of.high
+
+    @property
+    def where(self) -> Expr | None:
+        """The filter."""
+        return self.of.where
+
+    @property
+    def step(self) -> Fraction:
+        """The step of the sum."""
+        return self.of.step
+
+
+@dataclass(frozen=True, slots=True)
 class KeyWeight:
     """Adds up the weights by which groups are selected: a unit adds ⌊weight/√n⌋ to each of its first n ≤ keys groups.
 
@@ -187,7 +215,8 @@ class KeyWeight:
 
 
 Additive = RowCount | UnitCount | BoundedSum  #: measures that share one statement
-Measure = Additive | DistinctCount | KeyWeight
+Distinct = DistinctCount | DistinctSum  #: measures of the distinct values in a cell, each with its own statement
+Measure = Additive | Distinct | KeyWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +256,9 @@ def sensitivity(measure: Measure, contributions: tuple[UnitContribution, ...], r
     Proof    A cell touched by one of the two units moves by at most a, one touched by both by at most d ≤ 2a. With k
              cells touched by both there are at most 2(G − k) others, so L1 ≤ k·d + 2(G − k)·a, which falls in k, and
              k ≥ o. The squared norm k·d² + 2(G − k)·a² is linear in k on [o, G], so largest at an end.
-             The number of different values fits in with m = 0 and M = rows: a unit adds to it between nothing and the
-             number of its own values, whatever the others have, and so does the unit in its place.
+             Measures of the different values fit in with m and M the sums of the least and the most of `rows` values: a
+             unit adds to them only what some of its own values add, whatever the others have, and so does the unit in
+             its place.
              The weights of n keys are at most W/√n each: W·√n in L1, W² in squared L2; for another unit in its place
              both double at most, as no weight is negative.
              With at most T rows in all cells together, r in each, and at most b = max|row| steps of each, a unit adds

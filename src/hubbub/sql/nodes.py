@@ -29,6 +29,12 @@ FUNCTION_NODES: dict[Node, tuple[str, tuple[str, ...]]] = {
     exp.Sqrt: ("sqrt", ("this",)),
     exp.Ln: ("ln", ("this",)),
     exp.Exp: ("exp", ("this",)),
+    exp.Sin: ("sin", ("this",)),
+    exp.Cos: ("cos", ("this",)),
+    exp.Tan: ("tan", ("this",)),
+    exp.Asin: ("asin", ("this",)),
+    exp.Acos: ("acos", ("this",)),
+    exp.Atan: ("atan", ("this",)),
     exp.WidthBucket: ("width_bucket", ("this", "min_value", "max_value", "num_buckets")),
     exp.EQ: ("eq", ("this", "expression")),
     exp.NEQ: ("ne", ("this", "expression")),
@@ -48,6 +54,10 @@ FUNCTION_NODES: dict[Node, tuple[str, tuple[str, ...]]] = {
     exp.Left: ("left", ("this", "expression")),
     exp.Right: ("right", ("this", "expression")),
     exp.StrPosition: ("strpos", ("this", "substr")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
+    exp.RegexpLike: ("regexp", ("this", "expression")),
+    exp.StrToTime: ("parse_time", ("this", "format")),
     exp.StartsWith: ("starts_with", ("this", "expression")),
     exp.EndsWith: ("ends_with", ("this", "expression")),
     exp.Contains: ("contains", ("this", "expression")),
@@ -61,13 +71,16 @@ FUNCTION_NODES: dict[Node, tuple[str, tuple[str, ...]]] = {
     exp.DayOfYear: ("dayofyear", ("this",)),
     exp.DayOfWeek: ("dow", ("this",)),
     exp.DayOfWeekIso: ("isodow", ("this",)),
+    exp.DateFromParts: ("make_date", ("year", "month", "day")),
     exp.Hour: ("hour", ("this",)),
     exp.Minute: ("minute", ("this",)),
     exp.Second: ("second", ("this",)),
 }
 
 #: Functions for which sqlglot has no node class, by name.
-FUNCTION_NAMES: dict[str, str] = {"prefix": "starts_with", "suffix": "ends_with", "btrim": "trim"}
+FUNCTION_NAMES: dict[str, str] = {"prefix": "starts_with", "suffix": "ends_with", "btrim": "trim"} | {
+    name: name for name in ("regexp_extract", "regexp_replace")
+}
 
 #: Date parts, as named in EXTRACT and date_part.
 DATE_PARTS: dict[str, str] = {
@@ -103,13 +116,23 @@ AGGREGATE_NODES: dict[Node, tuple[str, int]] = {
     exp.RegrIntercept: ("regr_intercept", 2),
     exp.RegrR2: ("regr_r2", 2),
     exp.Median: ("quantile", 1),
+    exp.LogicalOr: ("bool_or", 1),
+    exp.LogicalAnd: ("bool_and", 1),
     exp.Min: ("min", 1),
     exp.Max: ("max", 1),
+    exp.ArgMin: ("arg_min", 2),
+    exp.ArgMax: ("arg_max", 2),
 }
 
 #: Aggregates with special syntax, handled in `bind_aggregates`.
 SPECIAL_AGGREGATES: tuple[Node, ...] = (
     exp.CountIf,
+    exp.ApproxDistinct,
+    exp.ApproxQuantile,
+    exp.AnyValue,
+    exp.IgnoreNulls,
+    exp.Grouping,
+    exp.GroupingId,
     exp.Quantile,
     exp.PercentileCont,
     exp.PercentileDisc,
@@ -124,6 +147,9 @@ AGGREGATE_NAMES: dict[str, tuple[str, int]] = {
     "count_star": ("count", 0),
     "quantile_cont": ("quantile", 2),
     "quantile_disc": ("quantile", 2),
+    "approx_percentile": ("quantile", 2),
+    "arg_min_null": ("arg_min_null", 2),
+    "arg_max_null": ("arg_max_null", 2),
 }
 
 _CONSTANTS: dict[Node, Args] = {
@@ -139,16 +165,22 @@ _CONSTANTS: dict[Node, Args] = {
     exp.DataTypeParam: _UNARY,
 }
 
+_SET_OPERATION: Args = {**_BINARY, **dict.fromkeys(("distinct", "order", "limit", "with_", "by_name"))}
+
 _STRUCTURE: dict[Node, Args] = {
     exp.Select: dict.fromkeys(
         ("with_", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct")
-    ),
-    exp.Union: {**_BINARY, **dict.fromkeys(("distinct", "order", "limit", "with_", "by_name"))},
-    exp.Subquery: {"this": None, "alias": None},
+    )
+    | {"qualify": None},
+    exp.Union: _SET_OPERATION,
+    exp.Intersect: _SET_OPERATION,
+    exp.Except: _SET_OPERATION,
+    exp.Subquery: {"this": None, "alias": None, "joins": None},
     exp.With: {"expressions": None, "recursive": None},
     exp.CTE: {"this": None, "alias": None},
     exp.TableAlias: {"this": None, "columns": None},
-    exp.Table: {"this": None, "alias": None, "db": None, "catalog": None},
+    exp.Table: {"this": None, "alias": None, "db": None, "catalog": None, "joins": None},
+    exp.Values: {"expressions": None, "alias": None},
     exp.Identifier: {"this": None, "quoted": None},
     exp.Column: {"this": None, "table": None},
     exp.Alias: {"this": None, "alias": None},
@@ -169,8 +201,26 @@ _STRUCTURE: dict[Node, Args] = {
     exp.Offset: {"expression": None},
     exp.Fetch: {"direction": ("FIRST", "NEXT"), "count": None, "limit_options": None},
     exp.LimitOptions: {"rows": (True,)},
-    exp.Distinct: {"expressions": None},
+    exp.Distinct: {"expressions": None, "on": None},
     exp.Exists: _UNARY,
+    exp.Qualify: _UNARY,
+    exp.Window: {**dict.fromkeys(("this", "partition_by", "order", "spec")), "over": ("OVER",)},
+    exp.WindowSpec: {**dict.fromkeys(("start", "start_side", "end", "end_side")), "kind": ("ROWS", "RANGE")},
+}
+
+#: Functions of a window, each with its name and the arguments that follow the value.
+WINDOW_NODES: dict[Node, tuple[str, tuple[str, ...]]] = {
+    exp.RowNumber: ("row_number", ()),
+    exp.Rank: ("rank", ()),
+    exp.DenseRank: ("dense_rank", ()),
+    exp.PercentRank: ("percent_rank", ()),
+    exp.CumeDist: ("cume_dist", ()),
+    exp.Ntile: ("ntile", ("this",)),
+    exp.Lag: ("lag", ("this", "offset", "default")),
+    exp.Lead: ("lead", ("this", "offset", "default")),
+    exp.FirstValue: ("first_value", ("this",)),
+    exp.LastValue: ("last_value", ("this",)),
+    exp.NthValue: ("nth_value", ("this", "offset")),
 }
 
 _SPECIAL: dict[Node, Args] = {
@@ -185,6 +235,7 @@ _SPECIAL: dict[Node, Args] = {
     exp.In: {"this": None, "expressions": None, "query": None},
     exp.Like: {**_BINARY, "negate": (True,)},
     exp.ILike: {**_BINARY, "negate": (True,)},
+    exp.Escape: _BINARY,
     exp.Case: {"this": None, "ifs": None, "default": None},
     exp.If: {"this": None, "true": None, "false": None},
     exp.Coalesce: {"this": None, "expressions": None},
@@ -195,10 +246,17 @@ _SPECIAL: dict[Node, Args] = {
     exp.Cast: {"this": None, "to": None},
     exp.TryCast: {"this": None, "to": None, "safe": (True,)},
     exp.Extract: _BINARY,
+    exp.MonthsBetween: _BINARY,
     exp.TimestampTrunc: {"this": None, "unit": None},
     exp.DateDiff: {**_BINARY, "unit": None, "date_part_boundary": (True,)},
     exp.Anonymous: {"this": None, "expressions": None},
     exp.CountIf: _UNARY,
+    exp.ApproxDistinct: _UNARY,
+    exp.ApproxQuantile: {"this": None, "quantile": None},
+    exp.AnyValue: _UNARY,
+    exp.IgnoreNulls: _UNARY,
+    exp.Grouping: {"expressions": None},
+    exp.GroupingId: {"expressions": None},
     exp.Quantile: {"this": None, "quantile": None},
     exp.PercentileCont: _BINARY,
     exp.PercentileDisc: _BINARY,
@@ -207,17 +265,47 @@ _SPECIAL: dict[Node, Args] = {
     exp.Filter: _BINARY,
 }
 
+#: Functions that write text, bound by `bind_text`.
+TEXT_NODES: dict[Node, Args] = {
+    exp.Pad: {"this": None, "expression": None, "fill_pattern": None, "is_left": None},
+    exp.Repeat: {"this": None, "times": None},
+    exp.TimeToStr: {"this": None, "format": None},
+    exp.Dayname: _UNARY,
+    exp.Monthname: _UNARY,
+}
+
 #: Every allowed node class with its allowed arguments and, unless None, the allowed values of each argument.
 NODES: dict[Node, Args] = {
     **{node: dict.fromkeys(args) for node, (_, args) in FUNCTION_NODES.items()},
     **{node: dict.fromkeys(("this", "expression")[:count]) for node, (_, count) in AGGREGATE_NODES.items()},
+    **{node: dict.fromkeys(args) for node, (_, args) in WINDOW_NODES.items()},
     **_CONSTANTS,
     **_STRUCTURE,
     **_SPECIAL,
+    **TEXT_NODES,
 }
 NODES[exp.Div] |= {"typed": (True,)}
 NODES[exp.DPipe] |= {"safe": (True,)}
 NODES[exp.Count] |= {"big_int": (True,)}
+
+_OPEN_SET_OPERATION: Args = _SET_OPERATION | {"offset": None}
+_SPEC = ("kind", "start", "start_side", "end", "end_side", "exclude")
+
+#: Structure that is also allowed where nothing but released and public rows is read. There any function is parsed;
+#: `ordinary_sql` checks the names of those that will run.
+OPEN_STRUCTURE: dict[Node, Args] = {
+    exp.Union: _OPEN_SET_OPERATION,
+    exp.Except: _OPEN_SET_OPERATION,
+    exp.Intersect: _OPEN_SET_OPERATION,
+    exp.Window: dict.fromkeys(("this", "partition_by", "order", "spec", "over", "alias")),
+    exp.WindowSpec: dict.fromkeys(_SPEC),
+    exp.IgnoreNulls: _UNARY,
+    exp.RespectNulls: _UNARY,
+    exp.In: NODES[exp.In] | {"is_global": None},
+    exp.Escape: _BINARY,
+    exp.Distinct: {"expressions": None, "on": None},
+    exp.Order: {"this": None, "expressions": None},
+}
 
 _NAMED_FUNCTIONS = (
     "cast",

@@ -15,7 +15,7 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql.allocation import deviations_at_level
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noise import Noise, calibrate_noise
-from hubbub.sql.split import portions, zcdp_budget
+from hubbub.sql.split import gaussian_variance, portions, zcdp_budget
 
 AdditiveNoise = Laplace | Gaussian
 
@@ -30,11 +30,11 @@ class NoiseBudget:
     amount: Fraction
 
     def deviation(self, sensitivity: Sensitivity, share: float = 1.0) -> float:
-        """Give the standard deviation of the noise on a vector that gets a share of the budget."""
+        """Give the standard deviation of the noise on a vector that gets a share of the budget, as it is calibrated."""
         amount = float(self.amount) * share
         if self.noise == "laplace":
             return sqrt(2) * sensitivity.l1 / amount
-        return sqrt(sensitivity.l2_squared / (2 * amount))
+        return sqrt(gaussian_variance(max(1, sensitivity.l2_squared), Fraction(amount)))
 
     def portions(self, shares: Sequence[float], times: Sequence[int] | None = None) -> tuple[Fraction, ...]:
         """Split the budget; where a noise is drawn several times, give what one draw gets."""

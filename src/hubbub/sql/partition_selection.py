@@ -1,6 +1,6 @@
 """Partition selection: an undeclared group is shown only if its noisy count or weight reaches a threshold.
 
-Tested in tests/sql/test_plan.py.
+Tested in tests/sql/test_partition_selection.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 
 from hubbub.core import numbers
 from hubbub.core.schema import Kind
+from hubbub.core.shares import OWN
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.weighted_selection import WeightedSelection
 from hubbub.noise.source import RandomSource
+from hubbub.sql.bounding import SATURATION
 from hubbub.sql.expressions import facts
 from hubbub.sql.keys import DiscoveredCells
 from hubbub.sql.measures import KeyWeight, Measure, RowCount, UnitContribution, UnitCount
-from hubbub.sql.noise import Noise, NoisyMeasure, NoNoise
+from hubbub.sql.noise import LinearNoise, Noise, NoisyMeasure, NoNoise
 from hubbub.sql.query import Query
 
 UNITS = UnitCount()
@@ -53,7 +55,8 @@ def groups(query: Query) -> DiscoveredCells:
         raise QueryError(
             "HB564",
             "Groups cannot be selected privately for several grouping sets at once.",
-            "Run one query per grouping set, or declare the values of the keys.",
+            "Ask a query for each set, as in … GROUP BY ward and … GROUP BY ward, region, or declare the values of the "
+            "keys.",
         )
     return DiscoveredCells(tuple(query.keys[place] for place in query.sets[0]))
 
@@ -79,7 +82,7 @@ def selecting_measure(
 
 def weights_need_fewer(groups: int, epsilon: Fraction, rho: Fraction, delta: Fraction) -> bool:
     """Estimate whether groups of units with so many groups each need fewer units by weights than by votes."""
-    slip = float(max(delta / 2, numbers.DELTA_MIN))
+    slip = float(max(delta * OWN, numbers.DELTA_MIN))
     if not rho > 0:
         return False
     votes = groups * (1 - log(2 * slip) / float(epsilon))
@@ -87,7 +90,7 @@ def weights_need_fewer(groups: int, epsilon: Fraction, rho: Fraction, delta: Fra
 
 
 def threshold(noised: NoisyMeasure, contribution: UnitContribution, relation: Relation, delta: Fraction) -> Rule:
-    """Return the smallest threshold for half of δ. The ledger's privacy filter needs the other half for conversions.
+    """Return the smallest threshold for a tenth of δ. The ledger's privacy filter needs the rest for conversions.
 
     Theorem (Discovered groups). Let each unit be counted once in at most G groups, or let it distribute weights over
     groups as in the theorem on weighted keys. Showing the groups whose noisy count or weight reaches the threshold,
@@ -100,15 +103,15 @@ def threshold(noised: NoisyMeasure, contribution: UnitContribution, relation: Re
     Assumes  a unit's groups are bounded in the engine.
     Charges  Threshold(noise, keys, how far the threshold is above one) or WeightedThreshold(noise, keys, weight,
              threshold), and the noise of every other measure.
-    Tested   tests/sql/test_plan.py::test_discovered_groups_are_those_with_enough_people
-             tests/sql/test_plan.py::test_discovered_groups_move_no_further_than_stated
+    Tested   tests/sql/test_partition_selection.py::test_discovered_groups_are_those_with_enough_people
+             tests/sql/test_partition_selection.py::test_discovered_groups_move_no_further_than_stated
     """
-    goal, noise, measure = max(delta / 2, numbers.DELTA_MIN), noised.mechanism, noised.measure
+    goal, noise, measure = max(delta * OWN, numbers.DELTA_MIN), noised.mechanism, noised.measure
     if isinstance(measure, KeyWeight) and isinstance(noise, Gaussian):
         return WeightedSelection.least(
             keys=measure.keys, weight=measure.weight, relation=relation, noise=noise, delta=goal
         )
-    if isinstance(noise, NoNoise):
+    if isinstance(noise, NoNoise | LinearNoise):
         raise AssertionError("groups are selected by a noisy measure")
     keys = measure.keys if isinstance(measure, KeyWeight) else contribution.touched
     return PartitionSelection.least(keys=keys, contribution=1, relation=relation, noise=noise, delta=goal)
@@ -160,6 +163,31 @@ def sample(cells: DiscoveredCells, rule: Rule, table: Columns, units: str, sourc
     passed, counts = rule.sample(np.asarray(table[units], dtype=np.int64)[order], source)
     positions = order[passed]
     return ReleasedGroups(tuple(column[positions] for column in columns), positions, counts)
+
+
+def add_up(cells: DiscoveredCells, parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
+    """Add up the numbers of several tables by group, and by bucket where they are histograms."""
+    keys = {
+        f"k{j}": np.concatenate([_canonical(part[f"k{j}"], key.expr.kind) for part in parts])
+        for j, key in enumerate(cells.keys)
+    }
+    if "bucket" in parts[0]:
+        keys["bucket"] = np.concatenate([np.asarray(part["bucket"], dtype=np.int64) for part in parts])
+    codes = np.zeros(sum(len(part["k0"]) for part in parts), dtype=np.int64)
+    for column in keys.values():
+        codes = _ranks(codes * (len(codes) + 1) + _ranks(column))
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    added = {name: column[first] for name, column in keys.items()}
+    for name in (name for name in parts[0] if name.startswith("m")):
+        sums, begin = np.zeros(len(first), dtype=np.int64), 0
+        for part in parts:
+            values = np.asarray(part[name], dtype=np.int64)
+            np.add.at(sums, group[begin : begin + len(values)], values)
+            # no more than what one statement gives, and below 64 bits
+            np.clip(sums, -SATURATION, SATURATION, out=sums)
+            begin += len(values)
+        added[name] = sums
+    return added
 
 
 def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from hubbub.core.schema import Table
 from hubbub.core.unit import Hash, Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql import bounding, fanout, partition_selection, row_cost, topk
+from hubbub.sql import bounding, fanout, partition_selection, row_cost, several_owners, topk, unit_parts
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
 from hubbub.sql.aggregates.missing_rows import allowing_for
 from hubbub.sql.allocation import (
@@ -30,6 +30,7 @@ from hubbub.sql.auto_allocation import add_histograms, adds_at_one, at_bounds
 from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.candidates import Candidates
+from hubbub.sql.check_columns import check_columns
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expected import joint_level, output_errors
@@ -37,14 +38,16 @@ from hubbub.sql.explain import derivation
 from hubbub.sql.expressions import Expr
 from hubbub.sql.group_choice import choose_groups
 from hubbub.sql.joint_keys import joint_cells
-from hubbub.sql.keys import Cells, Groups
-from hubbub.sql.measures import Measure
+from hubbub.sql.keys import Cells, DiscoveredCells, Groups
+from hubbub.sql.measures import Additive, Measure
 from hubbub.sql.noise import CellSelections, Noise, NoisyMeasure
 from hubbub.sql.noise_budget import noise_budgets
+from hubbub.sql.owner_levels import OwnerLevels
 from hubbub.sql.public_rows import rows_are_public
 from hubbub.sql.query import Query
 from hubbub.sql.relations import Rel, Truncate
-from hubbub.sql.statements import Statement, statements, statements_at
+from hubbub.sql.statements import Statement, in_parts, statements, statements_at
+from hubbub.sql.unit_parts import Work
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,16 @@ class Plan:
     event: Event
     expected: tuple[Expected, ...]
     derivation: tuple[str, ...]
-    levels: tuple[LevelHistogram, ...] = ()  #: from which bounds are chosen first; `settle` then gives the statements
+    levels: tuple[
+        LevelHistogram | OwnerLevels, ...
+    ] = ()  #: from which bounds are chosen first; `settle` then gives the statements
     adds: tuple[tuple[int, int], ...] = ()  #: what a unit adds to each measure at the bound 1, least and most
     left_out: Mapping[int, ChosenBound] = field(default_factory=dict)  #: by measure, once bounds were chosen
     clipped: Mapping[Expr, float] = field(default_factory=dict)  #: what bounds of values that were found may cut off
     inputs: "PlanInputs | None" = None  #: what `settle` needs
     outputs: tuple[Expected, ...] = ()  #: the expected errors of the output columns
+    owners: tuple[OwnerLevels, ...] = ()  #: by measure, where rows have two owners
+    work: Work | None = None  #: what its statements take, where the number of rows is declared
 
     @property
     def sql(self) -> dict[str, str]:
@@ -116,6 +123,7 @@ def plan(
     epsilon: Fraction,
     delta: Fraction,
     salt: str,
+    memory: int | None = None,
     groups: int | None = None,
     rows: int | None = None,
     weights: Mapping[str, Fraction] | None = None,
@@ -124,9 +132,11 @@ def plan(
     hashing: Hash = "engine",
     dialect: Dialect = DUCKDB,
     joint: bool = False,
+    sketch: bool = False,
 ) -> Plan:
     """Plan a query for ε and δ (0: pure DP).
 
+    memory         MB that a statement may take; one that takes more by the declared number of rows runs in parts
     groups, rows   contribution bounds, if tighter than the owner's
     weights        relative accuracy of each aggregate, by name (default 1)
     noise          Laplace or Gaussian noise; by default the one with the smaller error
@@ -134,12 +144,13 @@ def plan(
     hashing        the engine's own (fast) hash, or a portable one that keeps the same rows on every engine
     dialect        the SQL dialect of the engine; raises an error for functions that the engine cannot compute safely
     joint          whether expected errors are those of intervals that hold for the whole answer at once
+    sketch         leave out statements and derivation, to compare errors at several ε; such a plan cannot be run
     """
     numbers.epsilon(epsilon)
     if delta:
         numbers.delta(delta)
     relation, limits = privacy_terms(query, groups, rows)
-    options = RenderOptions(salt, hashing, dialect)
+    options = RenderOptions(salt, hashing, dialect, memory)
     if query.top:
         top = _top(query, bound_work(query, groups, rows, options), epsilon, relation, limits, options)
         return _checked_joint(top) if joint else top
@@ -152,7 +163,8 @@ def plan(
     # where no grouping set has enough cells, the bound on rows in each is enough
     total = next((each.total for each in contributions if each.total is not None), None)
     limits = limits if limits is None or limits.total == total else replace(limits, total=total)
-    bounded_rows = bound_work(query, groups, rows, options, total)
+    finds_bounds = auto or (limits is not None and limits.owners > 1)
+    bounded_rows = query.relation if sketch and not finds_bounds else bound_work(query, groups, rows, options, total)
     workload = Workload(
         query,
         sets,
@@ -163,6 +175,7 @@ def plan(
         limits.rows if limits is not None and auto else 1,
         delta,
         rows_are_public(query),
+        limits is not None and limits.owners > 1,
     )
     # bounds that are found when the query runs need pure losses, which do not depend on the bound
     if auto and noise == "gaussian":
@@ -177,10 +190,17 @@ def plan(
     worst = [max(allocation.worst, error) for allocation, (_, error) in zip(allocations, rules, strict=True)]
     chosen = worst.index(min(worst))
     best, rule, kind = allocations[chosen], rules[chosen][0], budgets[chosen].noise
-    levels: tuple[LevelHistogram, ...] = ()
-    if auto:
+    levels: tuple[LevelHistogram, ...] | tuple[OwnerLevels, ...] = ()
+    owners: tuple[OwnerLevels, ...] = ()
+    if limits is not None and limits.owners > 1:
+        additive = [each.measure for each in best.measures if isinstance(each.measure, Additive)]
+        shared = bounding.shared(bounded_rows, several_owners.check_groups(workload), additive, options=options)
+        best, owners = several_owners.add_owner_levels(workload, best, shared)
+        levels = owners
+    elif auto:
         best, levels = add_histograms(workload, best, bounded_rows, options)
     settled = at_bounds(workload, best, levels, [each.typical for each in levels])
+    work = None if sketch else _work(bounded_rows, sets, best, relation, limits, options)
     level = joint_level(query, best.formulas, sum(each.size for each in sets)) if joint else LEVEL
     errors = expected_errors(settled, kind, level)
     planned = Plan(
@@ -191,7 +211,7 @@ def plan(
         relation=relation,
         limits=limits,
         groups=sets,
-        statements=_statements(bounded_rows, sets, best, limits, levels, options),
+        statements=() if sketch else _statements(bounded_rows, sets, best, limits, levels, options, work),
         measures=best.measures,
         choices=best.choices,
         histograms=best.histograms,
@@ -201,14 +221,18 @@ def plan(
         top=None,
         event=_event(best, rule, levels),
         expected=errors,
-        derivation=derivation(
+        derivation=()
+        if sketch
+        else derivation(
             bounded_rows, relation, limits, workload.contributions, best.measures, best.choices, rule, levels
         )
         + choice.reason,
         levels=levels,
         adds=adds_at_one(best, levels),
         inputs=PlanInputs(bounded_rows, workload, options) if auto else None,
+        work=work,
         outputs=output_errors(query, sets, settled, errors, kind, level),
+        owners=owners,
     )
     return _checked_joint(planned) if joint else planned
 
@@ -250,9 +274,15 @@ def settle(plan: Plan, chosen: Sequence[ChosenBound]) -> Plan:
         replace(each, score=allowing_for(each.score, left_out[place].most))
         for place, each in enumerate(best.choices, len(best.measures))
     )
+    levels, options = plan.levels, inputs.options
     return replace(
         plan,
-        statements=statements_at(inputs.relation, plan.groups, best, plan.levels, bounds, inputs.options),
+        statements=in_parts(
+            lambda rel: statements_at(rel, plan.groups, best, levels, bounds, options),
+            inputs.relation,
+            best,
+            1 if plan.work is None else plan.work.parts,
+        ),
         measures=best.measures,
         choices=choices,
         left_out=left_out,
@@ -305,18 +335,45 @@ def _statements(
     sets: Sequence[Groups],
     allocation: Allocation,
     limits: ContributionBounds | None,
-    levels: Sequence[LevelHistogram],
+    levels: Sequence[LevelHistogram | OwnerLevels],
     options: RenderOptions,
+    work: Work | None,
 ) -> tuple[Statement, ...]:
     """Write the statements, unless bounds have to be found first."""
     if levels:
         return ()
-    if limits is not None and limits.auto:
-        return statements_at(relation, sets, allocation, (), (), options)
-    return statements(relation, sets, allocation, limits, options)
+
+    def write(rel: Rel) -> tuple[Statement, ...]:
+        if limits is not None and limits.auto:
+            return statements_at(rel, sets, allocation, (), (), options)
+        return statements(rel, sets, allocation, limits, options)
+
+    return in_parts(write, relation, allocation, 1 if work is None else work.parts)
 
 
-def _event(allocation: Allocation, rule: partition_selection.Rule | None, levels: Sequence[LevelHistogram]) -> Event:
+def _work(
+    rows: Rel,
+    sets: Sequence[Groups],
+    allocation: Allocation,
+    relation: Relation,
+    limits: ContributionBounds | None,
+    options: RenderOptions,
+) -> Work | None:
+    """Predict what the statements take, on an engine where that was measured."""
+    if not options.dialect.splits_units:
+        return None
+    # another unit may be in another part, and each part is clamped to 64 bits
+    splits = limits is not None and limits.owners == 1 and relation is Relation.ADD_REMOVE
+    keys = sum(len(each.keys) for each in sets if isinstance(each, DiscoveredCells))
+    numbers, memory = len(allocation.measures) + len(allocation.histograms), options.memory
+    return unit_parts.predicted(
+        rows, numbers=numbers, keys=keys, by_unit=limits is not None, memory=memory if splits else None
+    )
+
+
+def _event(
+    allocation: Allocation, rule: partition_selection.Rule | None, levels: Sequence[LevelHistogram | OwnerLevels]
+) -> Event:
     """Return the event to charge for all noise and selections of a query."""
     parts: list[tuple[Event, int]] = [(each.mechanism.event, 1) for each in levels]
     for i, noised in enumerate(allocation.measures):
@@ -336,9 +393,11 @@ def bound_work(
     """
     part = fanout.bound_joins(query.relation, fanout.TruncationBounds(groups, rows, options.salt, options.hashing))
     # a cut to a bound that is found sorts whole rows, as a cut before a join does, so every text is shortened
-    sorts = total is not None or (rows is None and fanout.contribution(query.relation).auto)
+    shared = several_owners.has_two_owners(query.relation)
+    sorts = total is not None or (not shared and rows is None and fanout.contribution(query.relation).auto)
     rel = row_cost.truncate_texts(part.rel, row_cost.output_expressions(query), every=sorts or bool(part.joins))
     row_cost.check_row_cost(query, rel, part.joins, options.dialect)
+    check_columns(query, rel)
     return rel if total is None else Truncate(fanout.strict(rel), total, options.salt, options.hashing)
 
 
@@ -350,6 +409,8 @@ def privacy_terms(query: Query, groups: int | None, rows: int | None) -> tuple[R
         raise QueryError("HB554", "The query reads no private table.", "Read public tables directly, without hubbub.")
     replaced = any(table.relation is Relation.REPLACE for table in private)
     relation = Relation.REPLACE if replaced else Relation.ADD_REMOVE
+    if any(table.others for table in private):
+        return relation, several_owners.limits(query, groups, rows)
     by_row = [unit.column is None for unit in units]
     if any(by_row):
         if len(private) > 1:

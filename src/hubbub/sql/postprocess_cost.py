@@ -106,9 +106,9 @@ def query_cost(query: Query) -> ExpressionCost:
 
 def key_width(expr: Expr) -> int:
     """Bound the bytes of a key's value by its declared values."""
-    known = facts(expr).values
     if expr.kind is not Kind.TEXT:
         return _NUMBER
+    known = facts(expr).values
     return _UNDECLARED if known is None else max((_bytes(str(value)) for value in known), default=0)
 
 

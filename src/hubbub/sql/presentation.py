@@ -15,10 +15,20 @@ from hubbub.core.schema import Kind
 from hubbub.sql import postprocess
 from hubbub.sql.aggregates.formula import Floats
 from hubbub.sql.allocation import LEVEL
-from hubbub.sql.estimates import CellKeys, ColumnEstimate, Integers, choice, estimate, expression, mentioned
+from hubbub.sql.estimates import (
+    CellKeys,
+    ColumnEstimate,
+    Integers,
+    choice,
+    estimate,
+    expression,
+    mentioned,
+    unclamped,
+)
 from hubbub.sql.expected import joint_level
 from hubbub.sql.expressions import Col, Expr
-from hubbub.sql.noise import half_width
+from hubbub.sql.left_out_margin import missing
+from hubbub.sql.noise import half_width, half_width_in_sums
 from hubbub.sql.plan import Plan, joint_refusal
 from hubbub.sql.sampling import SamplingError, sampling_error
 
@@ -31,6 +41,8 @@ class Answer:
               columns; NaN if no sampling error is known. Below 1 the privacy noise is smaller than the sampling error.
     sampling  the sampling error of each column, where what is released determines or bounds it
     joint     the ends of intervals that hold for all cells of all columns at once with 95%, where they are computed
+    noise     of counts and sums with noise of their own, before clamping: the values, and the ± of the noise
+    sums      the noisy integers of all cells that it was computed from, one vector for each measure
     """
 
     columns: tuple[str, ...]
@@ -40,6 +52,8 @@ class Answer:
     ratio: Floats
     sampling: tuple[SamplingError | None, ...] = ()
     joint: tuple[tuple[Floats, Floats], ...] = ()
+    noise: tuple[tuple[Floats, Floats] | None, ...] = ()
+    sums: tuple[Integers, ...] = ()
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -78,7 +92,32 @@ def present(
         _ratio(columns, sampling, keys.size)[shown],
         tuple(None if each is None else SamplingError(each.half[shown], each.at_most) for each in sampling),
         tuple((each.low[shown], each.high[shown]) for each in joint),
+        () if plan.query.after is None else _noise(plan, sums, estimates, shown),
     )
+
+
+def _noise(
+    plan: Plan, sums: Sequence[Floats], estimates: Mapping[str, ColumnEstimate], shown: NDArray[np.int64]
+) -> tuple[tuple[Floats, Floats] | None, ...]:
+    """Return the unclamped values and the ± of each output with symmetric noise that no other output shares."""
+    found: list[tuple[Floats, Floats] | None] = []
+    used = set[int]()
+    for _, expr in plan.query.select:
+        formula = plan.formulas.get(expr.name) if isinstance(expr, Col) else None
+        places = [] if formula is None else [plan.place(measure) for measure in formula.measures]
+        plain = formula is not None and formula.linear and len(places) == 1 and plan.threshold is None
+        if formula is None or not plain or places[0] in used or any(missing(plan, places[0])):
+            found.append(None)
+            continue
+        each = estimates[expr.name] if isinstance(expr, Col) else None
+        if each is None or each.half is None or plan.measures[places[0]].event is None:
+            found.append(None)
+            continue
+        used.add(places[0])
+        steps = unclamped(formula, [np.ones(1)]) - unclamped(formula, [np.zeros(1)])
+        margin = float(abs(steps[0])) * half_width_in_sums(plan.measures[places[0]].mechanism, LEVEL)
+        found.append((unclamped(formula, [sums[places[0]]])[shown], np.maximum(each.half, margin)[shown]))
+    return tuple(found)
 
 
 def _columns(

@@ -8,7 +8,19 @@ from dataclasses import replace
 
 from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union
+from hubbub.sql.relations import (
+    PRESENT,
+    Filter,
+    Join,
+    PerUnit,
+    Project,
+    Rel,
+    Scan,
+    Truncate,
+    Union,
+    UnitWindow,
+    window_expressions,
+)
 
 
 def names(expr: Expr | None) -> set[str]:
@@ -50,10 +62,7 @@ def _prune(rel: Rel, used: set[str], bare: set[str]) -> Rel:
             needed = used | names(rel.predicate)
             return replace(rel, input=_prune(rel.input, needed, bare - needed))
         case Project():
-            outputs = tuple((name, expr) for name, expr in rel.outputs if name in used | bare)
-            passed = {expr.name for name, expr in outputs if name in bare and isinstance(expr, Col)}
-            needed = _all(expr for name, expr in outputs if not (name in bare and isinstance(expr, Col)))
-            return Project(_prune(rel.input, needed, passed - needed), outputs)
+            return _projected(rel, used, bare)
         case Join():
             needed = used | _all(expr for pair in rel.on for expr in pair)
             left, right = (_prune(side, needed, bare - needed) for side in (rel.left, rel.right))
@@ -65,8 +74,31 @@ def _prune(rel: Rel, used: set[str], bare: set[str]) -> Rel:
             aggregates = tuple((name, inner) for name, inner in rel.aggregates if name in used | bare)
             needed |= _all(expr for _, inner in aggregates for expr in (inner.argument, inner.where))
             return replace(rel, input=_prune(rel.input, needed, set()), aggregates=aggregates)
+        case UnitWindow():
+            functions = tuple((name, each) for name, each in rel.functions if name in used | bare)
+            if not functions:
+                return _prune(rel.input, used, bare)
+            # rows that tie are ordered by all columns, so values outside a declared list must be read as NULL
+            needed = used | bare | _all(expr for _, each in functions for expr in window_expressions(each))
+            return UnitWindow(_prune(rel.input, needed, set()), functions)
         case Truncate():
             raise TypeError("only a plan contains Truncate")
+
+
+def _projected(rel: Project, used: set[str], bare: set[str]) -> Rel:
+    if _only_marks(rel, used | bare):
+        return _prune(rel.input, used, bare)
+    outputs = tuple((name, expr) for name, expr in rel.outputs if name in used | bare)
+    passed = {expr.name for name, expr in outputs if name in bare and isinstance(expr, Col)}
+    needed = _all(expr for name, expr in outputs if not (name in bare and isinstance(expr, Col)))
+    return Project(_prune(rel.input, needed, passed - needed), outputs)
+
+
+def _only_marks(rel: Project, used: set[str]) -> bool:
+    """Tell whether a projection does nothing but add the mark of an outer join, which nobody reads."""
+    if not rel.outputs or not rel.outputs[-1][0].startswith(PRESENT) or rel.outputs[-1][0] in used:
+        return False
+    return all(isinstance(expr, Col) and expr.name == name for name, expr in rel.outputs[:-1])
 
 
 def _union(rel: Union, used: set[str]) -> Union:
@@ -77,4 +109,4 @@ def _union(rel: Union, used: set[str]) -> Union:
             raise TypeError("the inputs of a union must be projections")
         outputs = tuple(part.outputs[i] for i in indices)
         inputs.append(Project(_prune(part.input, _all(expr for _, expr in outputs), set()), outputs))
-    return Union(tuple(inputs), tuple(rel.columns[i] for i in indices))
+    return replace(rel, inputs=tuple(inputs), columns=tuple(rel.columns[i] for i in indices))

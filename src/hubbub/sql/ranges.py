@@ -81,9 +81,10 @@ def multiply(a: Range, b: Range) -> Range:
 
 
 def divide(a: Range, b: Range) -> Range:
-    """Bound a quotient if the divisor cannot be zero."""
+    """Bound a quotient if the divisor cannot be zero, or tell its sign if neither number is negative."""
     if b.low is None or b.high is None or b.low <= 0 <= b.high or a.low is None or a.high is None:
-        return ANY
+        positive = a.low is not None and b.low is not None and a.low >= 0 and b.low >= 0
+        return Range(Fraction(0), None) if positive else ANY
     corners = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
     return hull(min(corners), max(corners))
 

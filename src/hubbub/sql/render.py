@@ -8,16 +8,21 @@ would NULL. Where anything else uses the value, and at the root, NaN becomes NUL
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
-from hubbub.sql import decimals, truncation
+from hubbub.sql import decimals, truncation, windows
+from hubbub.sql.block_scan import block_conditions
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, facts
+from hubbub.sql.owner_joins import with_owners_once
+from hubbub.sql.owner_path import OWNER, owned_rows, period_owner
 from hubbub.sql.relations import (
     MAX_TEXT_LENGTH,
+    OWNERS,
     UNIT,
     Filter,
     Join,
@@ -28,10 +33,15 @@ from hubbub.sql.relations import (
     Truncate,
     Union,
     UnitAggregate,
+    UnitWindow,
     columns,
+    exact_columns,
+    exact_name,
     owned,
+    owner_columns,
     public,
 )
+from hubbub.sql.released_tables import is_written, rows_of
 
 #: Floating-point sums depend on the order of rows, so sums inside a unit use integers: 2⁶² steps cover the bounds.
 _INNER_BITS = 62
@@ -53,7 +63,7 @@ def expression(expr: Expr, dialect: Dialect = DUCKDB) -> str:
 
 def _raw(expr: Expr, dialect: Dialect) -> str:
     if isinstance(expr, Col):
-        return dialect.identifier(expr.name)
+        return dialect.column(expr)
     if isinstance(expr, Literal):
         return dialect.literal(expr.value, expr.kind)
     spell = dialect.spelling(expr.function)
@@ -114,34 +124,42 @@ def relation(rel: Rel, dialect: Dialect = DUCKDB) -> str:
 
     Theorem (One owner for each row). Taking one unit out of the data takes out of the relation exactly the rows whose
     UNIT it is (where a row is its own unit: at most that one row), and leaves all others as they were, bit by bit.
-    By induction: a scan reads row by row; filters and projections are functions of one row; a join on the unit pairs
+    By induction: a scan reads row by row, and a row that belongs to the owner of another table's row comes with that
+    owner ("One owner through keys"); filters and projections are functions of one row; a join on the unit pairs
     rows of one unit, and one with public data pairs a row with public rows (with at most one, where the row is the
     unit); a union of relations that have the property has it; a sub-query grouped by the unit computes each of its
     rows from one unit's rows, by aggregates whose value does not depend on their order: counts, extremes with one form
-    of zero, and sums of integers.
+    of zero, and sums of integers; a window gives each row a value of its unit's rows ("Windows within a unit").
     Assumes  the units of joined tables are of one entity, and a unit is taken out of all tables at once.
     Tested   tests/sql/test_bind.py::test_taking_a_unit_away_takes_its_rows_away_and_changes_no_other
              tests/sql/test_render.py::test_a_sum_inside_a_unit_does_not_depend_on_the_order_of_its_rows
              tests/sql/test_render.py::test_where_rows_are_units_a_public_key_that_is_there_twice_matches_nothing
     """
+    return as_it_stands(with_owners_once(rel), dialect)
+
+
+def as_it_stands(rel: Rel, dialect: Dialect) -> str:
+    """Render each operator of a relation as it is."""
     match rel:
         case Scan():
             return _scan(rel, dialect)
         case Filter():
-            return f"SELECT * FROM ({relation(rel.input, dialect)}) AS f WHERE {expression(rel.predicate, dialect)}"
+            return f"SELECT * FROM ({as_it_stands(rel.input, dialect)}) AS f WHERE {expression(rel.predicate, dialect)}"
         case Project():
-            owner = [dialect.identifier(UNIT)] if owned(rel) else []
+            owner = [dialect.identifier(name) for name in (*owner_columns(rel), *exact_columns(rel))]
             outputs = [f"{expression(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.outputs]
             fence = dialect.computed_once if any(isinstance(expr, FunctionCall) for _, expr in rel.outputs) else ""
-            return f"SELECT {_list(dialect, *owner, *outputs)} FROM ({relation(rel.input, dialect)}) AS p{fence}"
+            return f"SELECT {_list(dialect, *owner, *outputs)} FROM ({as_it_stands(rel.input, dialect)}) AS p{fence}"
         case Join():
             return _join(rel, dialect)
         case Union():
             return _union(rel, dialect)
         case PerUnit():
             return _per_unit(rel, dialect)
+        case UnitWindow():
+            return windows.render_windows(rel, as_it_stands(rel.input, dialect), dialect, _writers(dialect))
         case Truncate():
-            return truncation.render_cut(rel, relation(rel.input, dialect), dialect)
+            return truncation.render_cut(rel, as_it_stands(rel.input, dialect), dialect)
 
 
 def _list(dialect: Dialect, *outputs: str) -> str:
@@ -157,22 +175,53 @@ def _scan(rel: Scan, dialect: Dialect) -> str:
         for table_column in table.columns
         if table_column.name == source
     ]
-    if table.unit is None or table.unit.column is None:
-        return f"SELECT {_list(dialect, *outputs)} FROM {dialect.identifier(table.name)} AS s"
+    outputs += [
+        f"{dialect.owner(dialect.identifier(source), col.kind)} AS {dialect.identifier(exact_name(col.name))}"
+        for col, source in zip(rel.columns, rel.sources, strict=True)
+        if col.name in rel.exact
+    ]
+    read = block_conditions(table, dialect)
+    if rel.joined or table.unit is None or table.unit.column is None:
+        source = rows_of(table, dialect) if is_written(table) else dialect.identifier(table.name)
+        return f"SELECT {_list(dialect, *outputs)} FROM {source} AS s{_where(read)}"
+    second = [
+        f"{dialect.owner(dialect.identifier(str(unit.column)), table.owner_kind(unit))} AS {dialect.identifier(name)}"
+        for unit, name in zip(table.others, OWNERS[1:], strict=False)
+    ]
+    present = [f"{dialect.identifier(str(unit.column))} IS NOT NULL" for unit in table.others]
+    if table.unit.path is not None:
+        owner = f"{dialect.identifier(OWNER)} AS {dialect.identifier(UNIT)}"
+        needed = [*rel.sources, *(str(unit.column) for unit in table.others)]
+        needed += [] if table.blocks is None else [table.blocks.column]
+        rows = owned_rows(table.name, needed, table.unit.path.steps, table.unit.path, dialect)
+        return f"SELECT {_list(dialect, owner, *second, *outputs)} FROM ({rows}) AS s{_where([*present, *read])}"
+    if table.unit.period is not None:
+        unit, condition = period_owner(table.unit.period, dialect)
+        shown = _list(dialect, f"{unit} AS {dialect.identifier(UNIT)}", *outputs)
+        return f"SELECT {shown} FROM {dialect.identifier(table.name)} AS s{_where([condition, *read])}"
     owner = dialect.identifier(table.unit.column)
     kind = next((c.kind for c in table.columns if c.name == table.unit.column), None)
-    shown = _list(dialect, f"{dialect.owner(owner, kind)} AS {dialect.identifier(UNIT)}", *outputs)
-    return f"SELECT {shown} FROM {dialect.identifier(table.name)} AS s WHERE {owner} IS NOT NULL"
+    shown = _list(dialect, f"{dialect.owner(owner, kind)} AS {dialect.identifier(UNIT)}", *second, *outputs)
+    part = [] if rel.part is None else [dialect.in_part(dialect.owner(owner, kind), kind or Kind.TEXT, *rel.part)]
+    where = _where([f"{owner} IS NOT NULL", *part, *present, *read])
+    return f"SELECT {shown} FROM {dialect.identifier(table.name)} AS s{where}"
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _shown(column: Column, name: str, rel: Scan, dialect: Dialect) -> str:
-    text = _enforce_values(column, dialect, strict=name not in rel.loose)
+    text = _enforce_values(column, dialect, strict=name not in rel.loose and not is_written(rel.table))
     return f"left({text}, {MAX_TEXT_LENGTH})" if name in rel.short else text
 
 
 def _enforce_values(column: Column, dialect: Dialect, *, strict: bool) -> str:
-    text = dialect.scanned(column)
-    if column.values is None or not strict:
+    if column.values is None:
+        return dialect.scanned(column)
+    # without bounds, which are those of the list: a number beyond them is outside of the list, not equal to its end
+    text = dialect.scanned(replace(column, bounds=None))
+    if not strict:
         return text
     values = ", ".join(dialect.literal(value, column.kind) for value in column.values)
     if column.other is None:
@@ -182,16 +231,23 @@ def _enforce_values(column: Column, dialect: Dialect, *, strict: bool) -> str:
 
 
 def _join(rel: Join, dialect: Dialect) -> str:
-    left, right = relation(rel.left, dialect), relation(rel.right, dialect)
+    left, right = as_it_stands(rel.left, dialect), as_it_stands(rel.right, dialect)
     pairs = [(expression(a, dialect), expression(b, dialect)) for a, b in rel.on]
-    lefts = [f"l.{dialect.identifier(c.name)}" for c in columns(rel.left)]
-    rights = [f"r.{dialect.identifier(c.name)}" for c in columns(rel.right)]
-    owner = [f"l.{dialect.identifier(UNIT)}"] if owned(rel.left) else []
+    lefts = [
+        f"l.{dialect.identifier(name)}" for name in (*(c.name for c in columns(rel.left)), *exact_columns(rel.left))
+    ]
+    rights = [
+        f"r.{dialect.identifier(name)}" for name in (*(c.name for c in columns(rel.right)), *exact_columns(rel.right))
+    ]
+    owner = [f"l.{dialect.identifier(name)}" for name in owner_columns(rel.left)]
+    if not owner:  # a join along keys may find it on the right
+        owner = [f"r.{dialect.identifier(name)}" for name in owner_columns(rel)]
     keys_left = "".join(f", {a} AS {dialect.identifier(f'$l{i}')}" for i, (a, _) in enumerate(pairs))
     keys_right = "".join(f", {b} AS {dialect.identifier(f'$r{i}')}" for i, (_, b) in enumerate(pairs))
     tests = [f"l.{dialect.identifier(f'$l{i}')} = r.{dialect.identifier(f'$r{i}')}" for i in range(len(pairs))]
-    if rel.unit:
-        tests.insert(0, f"l.{dialect.identifier(UNIT)} = r.{dialect.identifier(UNIT)}")
+    # equal where rows match, and not NULL
+    same = [(exact_name(a), exact_name(b)) for a, b in rel.along] or ([(OWNERS[rel.place], UNIT)] if rel.unit else [])
+    tests = [*(f"l.{dialect.identifier(a)} = r.{dialect.identifier(b)}" for a, b in same), *tests]
     right = f"SELECT *{keys_right} FROM ({right}) AS r"
     if not owned(rel.left) and not public(rel.left):
         # each row is a unit and must stay one row, so a key that occurs twice matches nothing
@@ -201,9 +257,12 @@ def _join(rel: Join, dialect: Dialect) -> str:
         # PostgreSQL does not read one side if the other is empty, so whether it reads the whole table could depend on
         # one person; a full join reads both, and behind a fence the planner does not simplify it
         here, there = dialect.identifier("$here"), dialect.identifier("$there")
-        unit = dialect.identifier(UNIT)
+        mine, theirs = (
+            dialect.identifier(UNIT if owner_columns(side) else name)
+            for side, name in zip((rel.left, rel.right), same[0], strict=True)
+        )
         inner = (
-            f"SELECT {', '.join([*owner, *lefts, *rights])}, l.{unit} IS NOT NULL AS {here}, r.{unit} IS NOT NULL AS "
+            f"SELECT {', '.join([*owner, *lefts, *rights])}, l.{mine} IS NOT NULL AS {here}, r.{theirs} IS NOT NULL AS "
             f"{there} FROM (SELECT *{keys_left} FROM ({left}) AS l) AS l FULL JOIN ({right}) AS r "
             f"ON {' AND '.join(tests)}{dialect.fence}"
         )
@@ -224,16 +283,21 @@ def _union(rel: Union, dialect: Dialect) -> str:
             f"{dialect.identifier(inner.name)} AS {dialect.identifier(outer.name)}"
             for inner, outer in zip(columns(source), rel.columns, strict=True)
         ]
-        parts.append(f"SELECT {_list(dialect, *owner, *names)} FROM ({relation(source, dialect)}) AS u")
+        parts.append(f"SELECT {_list(dialect, *owner, *names)} FROM ({as_it_stands(source, dialect)}) AS u")
     return " UNION ALL ".join(parts)
 
 
 def _per_unit(rel: PerUnit, dialect: Dialect) -> str:
     keys = [f"{_reused_key(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.keys]
     aggregates = [f"{_inner(inner, dialect)} AS {dialect.identifier(name)}" for name, inner in rel.aggregates]
-    by = ", ".join(str(i + 1) for i in range(len(keys) + 1))
-    outputs = ", ".join([dialect.identifier(UNIT), *keys, *aggregates])
-    return f"SELECT {outputs} FROM ({relation(rel.input, dialect)}) AS g GROUP BY {by}"
+    owner = [dialect.identifier(UNIT)] if owned(rel) else []
+    by = ", ".join(str(i + 1) for i in range(len(owner) + len(keys)))
+    outputs = ", ".join([*owner, *keys, *aggregates])
+    source = f"({as_it_stands(rel.input, dialect)}) AS g"
+    if not rel.whole:
+        return f"SELECT {outputs} FROM {source} GROUP BY {by}"
+    # an aggregate without GROUP BY has one row, also of no rows
+    return f"SELECT {outputs} FROM {source if aggregates else f'(SELECT count(*) AS n FROM {source}) AS one'}"
 
 
 def key(expr: Expr, dialect: Dialect = DUCKDB) -> Canonical:
@@ -248,6 +312,19 @@ def _reused_key(expr: Expr, dialect: Dialect) -> str:
 
 def _inner(inner: UnitAggregate, dialect: Dialect) -> str:
     where = f" FILTER (WHERE {expression(inner.where, dialect)})" if inner.where is not None else ""
+    return _aggregate(inner, where, dialect)
+
+
+def _writers(dialect: Dialect) -> windows.Writers:
+    return windows.Writers(
+        lambda expr: expression(expr, dialect),
+        lambda expr: _reused_key(expr, dialect),
+        lambda inner, over: _aggregate(inner, over, dialect),
+    )
+
+
+def _aggregate(inner: UnitAggregate, where: str, dialect: Dialect) -> str:
+    """Render an aggregate within a unit; `where` is a FILTER or an OVER clause."""
     if inner.argument is None:
         return dialect.as_double(f"count(*){where}")
     value = expression(inner.argument, dialect)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from math import ceil, floor
 
 from hubbub.core.schema import Bounds, Kind, Value
 from hubbub.sql import dates, domains
-from hubbub.sql.expressions import Col, Expr, Facts, facts
+from hubbub.sql.expressions import Col, Expr, Facts, Values, facts
 from hubbub.sql.nulls import nullable
 from hubbub.sql.rules import DATED, range_of
 
@@ -27,7 +28,7 @@ class Restriction:
 
     low: Fraction | None = None
     high: Fraction | None = None
-    values: tuple[Value, ...] | None = None
+    values: Values | None = None
     excluded: frozenset[object] = frozenset()
     null: bool | None = None
 
@@ -44,7 +45,10 @@ class Restriction:
 
     def ends(self) -> tuple[Fraction | None, Fraction | None]:
         """Return the bounds, also where only a list is known."""
-        numbers = [number for number in map(moment, self.values or ()) if number is not None]
+        values = self.values or ()
+        if isinstance(values, range):
+            values = (values[0], values[-1])
+        numbers = [number for number in map(moment, values) if number is not None]
         return _highest(self.low, min(numbers, default=None)), _lowest(self.high, max(numbers, default=None))
 
     def applied(self, expr: Expr) -> Facts:
@@ -62,7 +66,11 @@ class Restriction:
                 bounds = Bounds(low, high)
         if values is None and self.excluded:
             values = domains.values(Col("", expr.kind, Facts(bounds, None, own.step)), domains.MAX_COMBINATIONS)
-        if values is not None:
+        if isinstance(values, range) and (not self.excluded or len(values) > domains.MAX_VALUES):
+            # of a very long range excluded values stay, as groups without rows
+            clipped = values = _clipped(values, low, high)
+            bounds = Bounds(Fraction(clipped[0]), Fraction(clipped[-1])) if clipped else bounds
+        elif values is not None:
             values = tuple(v for v in values if same_value(v) not in self.excluded and _in_range(v, low, high))
             ends = [end for end in map(moment, values) if end is not None]
             bounds = Bounds(min(ends), max(ends)) if ordered and ends else bounds
@@ -104,9 +112,28 @@ def _in_range(value: Value, low: Fraction | None, high: Fraction | None) -> bool
     return number is None or ((low is None or low <= number) and (high is None or number <= high))
 
 
-def _common(a: tuple[Value, ...] | None, b: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
+def _clipped(values: range, low: Fraction | None, high: Fraction | None) -> range | tuple[()]:
+    """Return the part of a range of integers between two ends."""
+    first = values[0] if low is None else max(values[0], ceil(low))
+    last = values[-1] if high is None else min(values[-1], floor(high))
+    return range(first, last + 1) if first <= last else ()
+
+
+def _is_in(value: Value, values: range) -> bool:
+    """Tell whether a range has a number, as the engine has it, without going through the range."""
+    number = moment(value) if isinstance(value, int | Fraction) else None
+    return number is not None and number.denominator == 1 and number.numerator in values
+
+
+def _common(a: Values | None, b: Values | None) -> Values | None:
     if a is None or b is None:
         return b if a is None else a
+    if isinstance(a, range) and isinstance(b, range):
+        return _clipped(a, Fraction(b[0]), Fraction(b[-1]))
+    if isinstance(b, range):
+        return tuple(value for value in a if _is_in(value, b))
+    if isinstance(a, range):
+        return tuple(sorted(int(value) for value in b if _is_in(value, a)))  # type: ignore[arg-type]
     others = {same_value(value) for value in b}
     return tuple(value for value in a if same_value(value) in others)
 

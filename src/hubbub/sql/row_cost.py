@@ -21,6 +21,7 @@ from hubbub.sql import fanout, render
 from hubbub.sql.aggregates.table import aggregate_function
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
+from hubbub.sql.patterns import size_of
 from hubbub.sql.prune import names
 from hubbub.sql.query import Query
 from hubbub.sql.relations import (
@@ -33,8 +34,10 @@ from hubbub.sql.relations import (
     Scan,
     Truncate,
     Union,
+    UnitWindow,
     columns,
     public,
+    window_expressions,
 )
 
 #: DuckDB takes about 100 µs per row for such an expression, and checks for interrupts every 2,048 rows.
@@ -51,7 +54,9 @@ MAX_PUBLIC_WORK = 1 << 34
 #: Characters of a number, boolean or date as text.
 _VALUE_LENGTH = 64
 #: Steps per character for functions that look it up in a table or match a pattern.
-_WEIGHTS = {"lower": 8, "upper": 8, "like": 2, "to_real": 8, "to_date": 8, "to_timestamp": 8, "to_boolean": 8}
+_WEIGHTS = {"like": 2, "replace": 4} | dict.fromkeys(
+    ("lower", "upper", "to_real", "to_date", "to_timestamp", "to_boolean", "parse_time"), 8
+)
 #: Compared with constants, these read at most as many characters as the constants have.
 _COMPARED = frozenset({"eq", "ne", "in", "is_distinct"})
 #: These pass a text on without reading it.
@@ -130,6 +135,12 @@ def _shortened(rel: Rel, read_texts: set[str], *, every: bool) -> Rel:  # noqa: 
                 mine = {own.name for own, ours in pairs if ours.name in read_texts}
                 inputs.append(_shortened(each, read_texts | mine, every=every))
             return replace(rel, inputs=tuple(inputs))
+        case UnitWindow():
+            # the rows of a unit are sorted, with all their columns
+            read_texts |= {column.name for column in columns(rel.input) if column.kind is Kind.TEXT}
+            for _, function in rel.functions:
+                for expr in window_expressions(function):
+                    _collect_read(expr, read_texts)
         case Truncate():
             pass
     below = _shortened(rel.input, read_texts, every=every)
@@ -307,6 +318,16 @@ class CostMeter:
                     argument = self.add(inner.argument)
                     # an aggregate is a new value, so its argument is not expanded again
                     self._known[name] = RowCost(len(name), length=argument.length)
+            case UnitWindow():
+                self.relation(rel.input)
+                for name, function in rel.functions:
+                    parts = [self.add(expr) for expr in window_expressions(function)]
+                    length = parts[0].length if function.argument is not None else _VALUE_LENGTH
+                    default = function.default.value if function.default is not None else None
+                    # a new value, whose argument is not expanded again
+                    self._known[name] = RowCost(
+                        len(name), length=max(length, len(default) if isinstance(default, str) else 0)
+                    )
             case Truncate():
                 self.relation(rel.input)
 
@@ -330,7 +351,7 @@ class CostMeter:
     def of(self, expr: Expr) -> RowCost:
         """Bound the cost of an expression."""
         if isinstance(expr, Col):
-            return self._known.get(expr.name, RowCost(len(self._dialect.identifier(expr.name))))
+            return self._known.get(expr.name, RowCost(len(self._dialect.column(expr))))
         if isinstance(expr, Literal):
             text = self._dialect.literal(expr.value, expr.kind)
             return RowCost(len(text), length=len(expr.value) if isinstance(expr.value, str) else _VALUE_LENGTH)
@@ -340,13 +361,19 @@ class CostMeter:
         args = [self.of(arg) for arg in call.args]
         length = _length(call, args)
         size, times = render.repeated(call, self._dialect)
-        steps = 1 + _WEIGHTS.get(call.function, 1) * _characters_read(call, args, times)
-        built = length if call.function == "concat" else 0
+        steps = 1 + _weight(call) * _characters_read(call, args, times)
+        built = length if call.function in ("concat", "replace", "regexp_replace") else 0
         for work, count in zip(args, times, strict=True):
             size += count * work.size
             steps += count * work.steps
             built += count * work.built
         return RowCost(size, steps, built, length)
+
+
+def _weight(call: FunctionCall) -> int:
+    """Return the steps per character; of a regular expression, the number of its states."""
+    pattern = call.args[1].value if call.function.startswith("regexp") and isinstance(call.args[1], Literal) else None
+    return (size_of(pattern) or 1) if isinstance(pattern, str) else _WEIGHTS.get(call.function, 1)
 
 
 def _characters_read(call: FunctionCall, args: Sequence[RowCost], times: Sequence[int]) -> int:
@@ -373,6 +400,12 @@ def _length(call: FunctionCall, args: Sequence[RowCost]) -> int:
     match call.function:
         case "concat":
             return sum(texts)
+        case "replace":
+            return texts[0] * max(1, -(-texts[2] // max(1, texts[1])))
+        case "regexp_replace":
+            return texts[0] * max(1, texts[2])
+        case "regexp_extract":
+            return texts[0]
         case "left" | "right":
             return min(texts[0], constants.get(1, texts[0]))
         case "substr":

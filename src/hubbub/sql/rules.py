@@ -136,9 +136,19 @@ def texts(kinds: Kinds) -> Kind | None:
     return TEXT if len(kinds) >= 2 and set(kinds) == {TEXT} else None
 
 
+def end_of_text(kinds: Kinds) -> Kind | None:
+    """Give the kind of the start or end of a text, of a given length."""
+    return part_of_text(kinds) if len(kinds) == 2 else None
+
+
 def part_of_text(kinds: Kinds) -> Kind | None:
     """Accept a text and one or two integers."""
     return TEXT if kinds[:1] == (TEXT,) and kinds[1:] in ((INTEGER,), (INTEGER, INTEGER)) else None
+
+
+def pattern(kinds: Kinds) -> Kind | None:
+    """Accept a text, a pattern and, optionally, an escape character."""
+    return BOOLEAN if kinds in ((TEXT, TEXT), (TEXT, TEXT, TEXT)) else None
 
 
 def rounded(kinds: Kinds) -> Kind | None:
@@ -151,6 +161,8 @@ def rounded(kinds: Kinds) -> Kind | None:
 
 def range_of(expr: Expr) -> Range:
     """Return the range of an expression, of which one bound may be known (facts keep only pairs of bounds)."""
+    if expr.kind is BOOLEAN:
+        return Range(Fraction(0), Fraction(1))  # as a number; a comparison no less than a column
     if isinstance(expr, FunctionCall):
         return RANGE_RULES[expr.function](expr.args)
     if isinstance(expr, Literal) and isinstance(expr.value, date):
@@ -158,7 +170,7 @@ def range_of(expr: Expr) -> Range:
         return Range(number, number)
     bounds = facts(expr).bounds
     if bounds is None:
-        return Range(Fraction(0), Fraction(1)) if expr.kind is BOOLEAN else ANY
+        return ANY
     if expr.kind in DATED:
         return Range(bounds.low, bounds.high)
     if max(abs(bounds.low), abs(bounds.high)) > ranges.LARGEST:
@@ -322,6 +334,52 @@ def timestamps(args: Args) -> Range:
     if args[0].kind is DATE:
         return ranges.multiply(range_of(args[0]), day)
     return range_of(args[0]) if args[0].kind is TIMESTAMP else ANY
+
+
+def shifted_day(args: Args) -> Range:
+    """Bound a date plus a number of days, within the supported years; by a constant, plans have none."""
+    if isinstance(args[1], Literal):
+        return ANY
+    return _supported(ranges.add(range_of(args[0]), range_of(args[1])), DATE)
+
+
+def shifted_time(args: Args) -> Range:
+    """Bound a timestamp that is shifted by at most a number of units, each no longer than its longest."""
+    unit = args[2].value if isinstance(args[2], Literal) else None
+    days = {"year": 366, "quarter": 92, "month": 31, "week": 7}.get(str(unit), 1)
+    if unit not in dates.UNITS or range_of(args[1]) == ANY or isinstance(args[1], Literal):
+        return ANY
+    span = ranges.multiply(range_of(args[1]), ranges.point(Fraction(days * dates.DAY)))
+    return _supported(ranges.add(timestamps(args[:1]), _toward_zero(span)), TIMESTAMP)
+
+
+def _toward_zero(span: Range) -> Range:
+    low = None if span.low is None else min(span.low, Fraction(0))
+    high = None if span.high is None else max(span.high, Fraction(0))
+    return Range(low, high)
+
+
+def day_of_year(args: Args) -> Range:
+    """Bound the days of years with known bounds."""
+    within = range_of(args[0])
+    if within.low is None or within.high is None:
+        return ANY
+    low, high = (min(max(int(end), dates.FIRST.year), dates.LAST.year) for end in (within.low, within.high))
+    return Range(dates.number(dates.FIRST.replace(year=low)), dates.number(dates.LAST.replace(year=high)))
+
+
+def _supported(within: Range, kind: Kind) -> Range:
+    """Clamp a range of dates to the supported years; an open end stays open."""
+    whole = dates.all_time(kind)
+    if within.low is None or within.high is None:
+        return ANY
+    return Range(min(max(within.low, whole.low), whole.high), min(max(within.high, whole.low), whole.high))
+
+
+def seconds(args: Args) -> Range:
+    """Bound the seconds between two dates or timestamps."""
+    last, first = (timestamps((arg,)) for arg in args)
+    return ranges.divide(ranges.add(last, ranges.negate(first)), ranges.point(Fraction(10**6)))
 
 
 def as_number(args: Args) -> Range:

@@ -90,7 +90,7 @@ def _error(plan: Plan, aggregate: Aggregate, sums: Sequence[Floats]) -> Sampling
     function, arguments = aggregate.function, aggregate.arguments
     if function in ("count", "count_units"):
         return _of_count(plan, aggregate, sums)
-    if function == "count_distinct":
+    if function.endswith("_distinct"):
         return None
     n = _count(plan, arguments, aggregate, sums)
     if function == "sum":

@@ -30,20 +30,22 @@ _CLAUSES = token_set(
     """
     ALIAS ALL ASC CUBE DESC DISTINCT FETCH FILTER FIRST FROM GROUP_BY GROUPING_SETS HAVING INNER JOIN LEFT LIMIT ON
     ONLY ORDER_BY OUTER RIGHT ROLLUP ROW ROWS SELECT UNION USING WHERE WITH FULL CROSS NATURAL OFFSET RECURSIVE
-    EXISTS OVER INTERSECT EXCEPT PARTITION_BY LATERAL VALUES ANTI SEMI FOR
+    EXISTS OVER INTERSECT EXCEPT PARTITION_BY VALUES ANTI SEMI FOR QUALIFY RANGE TOP WINDOW ANY
+    PIVOT UNPIVOT UNNEST LATERAL APPLY
     """
 )
 _EXPRESSIONS = token_set(
     """
     AND OR NOT BETWEEN CASE WHEN THEN ELSE END IN IS ISNULL NOTNULL LIKE ILIKE NULL TRUE FALSE INTERVAL ARRAY STRING
-    NUMBER IDENTIFIER VAR YEAR REPLACE
+    NUMBER IDENTIFIER VAR YEAR REPLACE ESCAPE TILDE RLIKE SIMILAR_TO
     """
 )
 #: Names of types.
 TYPE_TOKENS = token_set(
     """
     BOOLEAN TINYINT SMALLINT INT BIGINT INT128 FLOAT DOUBLE DECIMAL CHAR VARCHAR TEXT BPCHAR TIMESTAMP TIMESTAMPNTZ
-    TIMESTAMPTZ DATETIME DATE TIME UUID NAME UBIGINT UINT USMALLINT UTINYINT
+    TIMESTAMPTZ DATETIME DATE TIME UUID NAME UBIGINT UINT USMALLINT UTINYINT NVARCHAR NCHAR BIT DATETIME2 SMALLDATETIME
+    TIMESTAMPLTZ
     """
 )
 
@@ -51,19 +53,38 @@ TYPE_TOKENS = token_set(
 TOKENS = _SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS
 
 #: Keywords of unsupported statements and clauses; everywhere else they are ordinary names.
-PLAIN_NAMES = token_set("COMMENT FORMAT FUNCTION INDEX OBJECT PERCENT PROCEDURE SEQUENCE SESSION VECTOR VIEW")
+PLAIN_NAMES = token_set(
+    """
+    COMMENT FORCE FORMAT FUNCTION GEOGRAPHY GEOMETRY INDEX INET NEXT NULLABLE OBJECT OPERATOR ORDINALITY PERCENT
+    PROCEDURE SCHEMA SEQUENCE SESSION SETTINGS TEMPORARY TRIGGER VECTOR VIEW VOLATILE
+    """
+)
 
+#: What to do about the elements of a list.
+ONE_ROW_EACH = (
+    "For the elements of a list, ask the data owner for a view with one row for each, as in CREATE VIEW visit_tags AS "
+    "SELECT id, unnest(tags) AS tag FROM visits, which declares the same privacy unit. For a subquery on the same row, "
+    "write it in SELECT or WHERE."
+)
+#: What to write instead of a list of the values of one person.
+LISTS = (
+    "A list would have as many elements as a person has rows. To compare with it, write conditions on the rows of a "
+    "person: SELECT id, COUNT(*) FILTER (WHERE code = 'A') AS n FROM visits GROUP BY id, or EXISTS (SELECT 1 FROM …)."
+)
+_MONTHS = "Write MONTHS_BETWEEN(a, b) for months, or date_diff('day', b, a) for days."
+#: What to write instead of some functions.
+INSTEAD = {
+    "GROUP_CONCAT": LISTS,
+    "ARRAY_AGG": LISTS,
+    "LIST": LISTS,
+    "COLLECT_LIST": LISTS,
+    "AGE": _MONTHS,
+    "RAND": "Leave it out: an answer could not be given again for free. The noise does not need a sample.",
+}
 #: For some rejected tokens: why they are not supported, and what to write instead.
 REASONS: dict[T, tuple[str, str]] = {
     T.COLLATE: ("is not supported: text is compared byte by byte", "Compare lower(x) with lower-case text."),
     T.TABLE_SAMPLE: ("is not supported: the noise does not account for sampling", "Remove it to query all rows."),
-    T.QUALIFY: ("filters by window functions, which combine rows of different people", "Use GROUP BY and HAVING."),
-    T.WINDOW: (
-        "defines a window, which combines rows of different people",
-        "Use GROUP BY, or compute one value per person in a subquery.",
-    ),
-    T.PIVOT: ("is not supported", "Write one aggregate with FILTER (WHERE …) for each column."),
-    T.UNPIVOT: ("is not supported", "Combine subqueries with UNION ALL."),
     T.COLON: ("is not supported here: parameters are written ? or $1", "Write ? or $1 and pass the values in order."),
     T.HEREDOC_STRING: ("is a dollar-quoted string, which is not supported", "Use single quotes."),
     T.BYTE_STRING: (
@@ -71,9 +92,12 @@ REASONS: dict[T, tuple[str, str]] = {
         "Use a plain string in single quotes, or pass the value as a parameter.",
     ),
     T.HEX_STRING: ("is a hexadecimal constant, which is not supported", "Write a decimal number or a plain string."),
-    T.TILDE: ("matches a regular expression, which is not supported", "Use LIKE with a constant pattern."),
-    T.SIMILAR_TO: ("matches a regular expression, which is not supported", "Use LIKE with a constant pattern."),
-    T.ESCAPE: ("is not supported in LIKE", "Use starts_with, ends_with or contains."),
+    T.ASOF: (
+        "is not supported",
+        "Write SELECT a.id, a.day, ARG_MAX(b.x, b.day) AS x FROM a JOIN b ON a.id = b.id AND b.day <= a.day "
+        "GROUP BY a.id, a.day.",
+    ),
+    T.LIST: ("is not supported", LISTS),
     T.CURRENT_DATE: (
         "is not supported: its value changes, so the query could not be repeated",
         "Write the date, or pass it as a parameter.",
@@ -82,6 +106,4 @@ REASONS: dict[T, tuple[str, str]] = {
         "is not supported: its value changes, so the query could not be repeated",
         "Write the timestamp, or pass it as a parameter.",
     ),
-    T.ANY: ("is not supported", "Write x IN (…)."),
-    T.UNNEST: ("is not supported: it turns one row into several", "Join a public table instead."),
 }

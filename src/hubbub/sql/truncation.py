@@ -2,7 +2,8 @@
 
 from hubbub.core.schema import Kind
 from hubbub.sql.dialects.base import Dialect
-from hubbub.sql.relations import UNIT, Join, Rel, Scan, Truncate, Union, columns, owner_kind
+from hubbub.sql.relations import UNIT, Join, Rel, Scan, Truncate, Union, UnitWindow, columns, owner_kind
+from hubbub.sql.unit_parts import small
 
 
 def render_cut(rel: Truncate, rows: str, dialect: Dialect) -> str:
@@ -33,7 +34,8 @@ def render_cut(rel: Truncate, rows: str, dialect: Dialect) -> str:
     hashed = _hash(rel, dialect, owner, *zip(names, kinds, strict=True), (copy, Kind.INTEGER))
     by_value = "".join(f", {name} NULLS LAST" for name in names)
     # reading a plain scan twice is faster than materializing it; a join is computed once
-    once = dialect.materialized if _joined(rel.input) else dialect.inlined
+    stored = _joined(rel.input) or (dialect.splits_units and small(rel.input))
+    once = dialect.materialized if stored else dialect.inlined
     return (
         f"WITH {whole} AS {once}(SELECT {', '.join([unit, *one_form])} FROM ({rows}) AS w), "
         f"{heavy} AS (SELECT {unit} FROM {whole} GROUP BY {unit} HAVING count(*) > {rel.rows}), "
@@ -55,8 +57,8 @@ def _hash(rel: Truncate, dialect: Dialect, *values: tuple[str, Kind]) -> str:
 def _joined(rel: Rel) -> bool:
     match rel:
         case Scan():
-            return False
-        case Join() | Truncate():
+            return rel.table.unit is not None and rel.table.unit.path is not None and bool(rel.table.unit.path.steps)
+        case Join() | UnitWindow() | Truncate():
             return True
         case Union():
             return any(map(_joined, rel.inputs))

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Arrays, Setting
-from hubbub.analyses.graphs.answers import spanning_tree
+from hubbub.analyses.graphs.answers import spanning_tree, triangle_count
 from hubbub.audit.receipt import check_receipt
 from hubbub.core.events import Composed, LaplaceEvent, from_facts
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.secret import Secret
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import ParameterError, QueryError
@@ -125,6 +126,9 @@ def test_every_answer_is_charged_what_it_says_and_its_receipt_is_sound(town: Ope
         h.degree_histogram("links", ENDS, most=3, epsilon="0.5"),
         h.degree_histogram("links", ENDS, most=3, protects="node", epsilon="0.5"),
         h.triangle_count("links", ENDS, most=3, epsilon="0.5"),
+        h.triangle_count("links", ENDS, protects="node", epsilon="0.5"),
+        h.star_count("links", ENDS, 2, most=3, epsilon="0.5"),
+        h.star_count("links", ENDS, 2, protects="node", epsilon="0.5"),
     ]
     for release in asked:
         assert release.epsilon == Fraction(1, 2)
@@ -203,9 +207,40 @@ analysts: {{ana: {{friends: {{epsilon: 10000}}}}}}
         counted = h.triangle_count("friends", ends, most=217, epsilon=1)
         h.degree_histogram("friends", ends, most=217, epsilon=1)
         h.degree_histogram("friends", ends, most=50, protects="node", epsilon=1)
+        h.star_count("friends", ends, 2, protects="node", epsilon=1)
         assert time.perf_counter() - start < 30
         low, high = counted.intervals[0][0]
         assert low is not None
         assert high is not None
         # noise of scale 432 is beyond 15 times that with probability e⁻¹⁵ < 10⁻⁶
         assert abs((low + high) / 2 - 40433) < 15 * 432
+
+
+def test_an_end_that_is_not_declared_is_no_node(tmp_path: Path) -> None:
+    """Such a row was once an edge of the first or last node, so that a stranger was counted as that node."""
+    rows = "0,1\n1,2\n0,9\n-3,2\n1,1e300\n1,nan\n2,1.5\n"
+    (tmp_path / "links.csv").write_text("a,b\n" + rows)
+    (tmp_path / "hubbub.yaml").write_text(
+        """
+version: 1
+datasets:
+  links:
+    source: links.csv
+    unit: row
+    columns:
+      a: {type: integer, bounds: [0, 5]}
+      b: {type: integer, bounds: [0, 5]}
+    budget: {epsilon: 10000}
+analysts: {ana: {links: {epsilon: 10000}}}
+"""
+    )
+    with open_session(tmp_path / "hubbub.yaml") as h:
+        assert h.graph_distance("links", ENDS, property="empty", epsilon=CERTAIN).rows == [(2,)]
+
+
+def test_nodes_that_doubles_cannot_tell_apart_are_refused() -> None:
+    bounds = Bounds(Fraction(2**53), Fraction(2**53 + 9))
+    table = Table("links", tuple(Column(end, Kind.INTEGER, bounds) for end in ENDS), PrivacyUnit(None))
+    setting = Setting({"links": table}, Fraction(1), Fraction(0), RenderOptions("salt"))
+    with pytest.raises(QueryError, match="HB595"):
+        triangle_count(setting, table="links", ends=ENDS, most=2)

@@ -62,6 +62,13 @@ def test_unknown_rounds_halve_what_is_left_and_never_reach_it(world: World) -> N
     assert sum(Fraction(3) / scale for scale in printed) > 1
 
 
+@pytest.mark.parametrize("rounds", [1, None])
+def test_at_a_huge_epsilon_the_noise_is_the_least_there_is(world: World, rounds: int | None) -> None:
+    blobs(world, 30)
+    noises = [noise for pair in classic(world, rounds, epsilon=20_000).rounds for noise in pair]
+    assert min(noise.scale for noise in noises if isinstance(noise, Laplace)) == Fraction(1, 1000)
+
+
 @pytest.mark.parametrize(("method", "rounds"), [("classic", 4), ("classic", None), ("moments", 3)])
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=2, rows=2)])

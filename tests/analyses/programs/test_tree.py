@@ -10,7 +10,7 @@ import pytest
 from tests.fixtures.program_tables import ADULT, World, adult, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.programs.tree import PARTS, DecisionTree, Split, decision_tree, split_scores
+from hubbub.analyses.programs.tree import PARTS, DecisionTree, TreeSplit, decision_tree, split_scores
 from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
@@ -58,7 +58,7 @@ def test_a_tree_is_grown_from_noisy_sums_one_query_a_level(world: World, score: 
 @pytest.mark.parametrize("rule", ["max", "gini"])
 def test_brute_force_finds_the_sensitivity_of_scores(rule: str) -> None:
     """Every table of two children and two or three classes with up to four rows in each cell, one row more anywhere."""
-    question = Split("a", ((0,), (1,)), values=("x", "y"))
+    question = TreeSplit("a", ((0,), (1,)), values=("x", "y"))
     seen = set()
     for classes in (2, 3):
         for cells in product(range(5 if classes == 2 else 3), repeat=2 * classes):
@@ -79,7 +79,7 @@ def test_distribution_of_a_level_keeps_its_loss_on_neighbors(world: World) -> No
     assert loss is not None
     facts = made.selection
     choice = Exponential(candidates=2, sensitivity=facts.sensitivity, monotone=facts.monotone, rate=facts.rate)
-    questions = [Split("a", ((0,), (1,))), Split("b", ((0, 1),))]
+    questions = [TreeSplit("a", ((0,), (1,))), TreeSplit("b", ((0, 1),))]
     draw = np.random.default_rng(1)
     worst = 1.0
     for _ in range(200):

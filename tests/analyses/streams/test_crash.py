@@ -115,7 +115,7 @@ def test_a_feeder_that_is_killed_again_and_again_comes_to_the_same_count(kind: s
     command += ["--folder", str(folder)]
     log.touch()
     seen: list[float] = []
-    for _ in range(6):
+    for _ in range(3):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         grown = time.monotonic() + 0.8 + random.random() * 0.7
         while time.monotonic() < grown:

@@ -159,7 +159,7 @@ def test_a_unit_is_no_axis() -> None:
         ({"count": "pairs"}, "'rows' or 'units'"),
         ({"where": 1}, "must be a string"),
         ({"where": "own) GROUP BY age HAVING (TRUE"}, "HB5"),
-        ({"where": "TRUE) UNION ALL SELECT COUNT(*) FROM t WHERE (TRUE"}, "HB5"),
+        ({"where": "TRUE) UNION ALL SELECT COUNT(*) FROM t WHERE (TRUE"}, "HB754"),
     ],
 )
 def test_what_is_no_condition_is_refused(how: dict[str, Any], says: str) -> None:

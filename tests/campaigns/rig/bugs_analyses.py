@@ -22,15 +22,15 @@ def _of(name: str, module: str, old: str, new: str, *analyses: str) -> None:
 _of(
     "hyperplane: one of its two counts is forgotten",
     "analyses.programs.hyperplane",
-    "changed = 2 * moved *",
-    "changed = moved *",
+    "counts = Laplace(sensitivity=2 * moved, scale=2 * moved / told)",
+    "counts = Laplace(sensitivity=moved, scale=moved / told)",
     "hyperplane",
 )
 _of(
     "hyperplane: the choice is bought for add/remove",
     "analyses.programs.hyperplane",
     "monotone=True, relation=inputs.relation",
-    "monotone=True, relation=Relation.ADD_REMOVE",
+    "monotone=True, relation=type(inputs.relation).ADD_REMOVE",
     "hyperplane",
 )
 _of(
@@ -329,6 +329,28 @@ _of(
     "analyses.graphs.answers",
     "edges.sensitivity(2 * (degree - 1), one_way=False)",
     "edges.sensitivity(degree - 1, one_way=False)",
+    "triangle_count",
+)
+_of(
+    "stars: an edge counts at one end",
+    "analyses.graphs.answers",
+    "edges.sensitivity(2 * comb(degree - 1, leaves - 1), one_way=True)",
+    "edges.sensitivity(comb(degree - 1, leaves - 1), one_way=True)",
+    "star_count",
+)
+_of(
+    "nodes: noise covers half of what one moves",
+    "analyses.graphs.node_counts",
+    "totals[place] * RESOLUTION //",
+    "totals[place] * 2 * RESOLUTION //",
+    "triangle_count",
+    "star_count",
+)
+_of(
+    "nodes: a bound is taken for truncated without a proof",
+    "analyses.graphs.node_truncation",
+    "if excess <= Fraction(bound, _SHARE):",
+    "if excess >= 0:",
     "triangle_count",
 )
 _of(

@@ -63,8 +63,7 @@ def refund() -> None:
 @bug("the answer is not kept: every retry draws anew", "path")
 def not_kept() -> None:
     def around(of: Any, self: Any, *given: Any, **named: Any) -> Any:
-        charges, versions = of(self, *given, **named)
-        return [each._replace(release=None) for each in charges], versions
+        return [each._replace(release=None) for each in of(self, *given, **named)]
 
     wrap(Curator, "_charge", around)
     wrap(Draws, "begin", lambda _, self, *__: Draw(self.sources(os.urandom(32)), retried=False))
@@ -90,10 +89,10 @@ def key_reused() -> None:
 
 @bug("only the first of several datasets is charged", "path")
 def first_only() -> None:
-    def around(of: Any, self: Any, *given: Any) -> Any:
+    def around(of: Any, self: Any, *given: Any, **named: Any) -> Any:
         private: Any = PreparedAnalysis.private
         with patch.object(PreparedAnalysis, "private", property(lambda planned: private.fget(planned)[:1])):
-            return of(self, *given)
+            return of(self, *given, **named)
 
     wrap(Curator, "_charge", around)
 
@@ -224,7 +223,7 @@ def group_linear() -> None:
 def delta_lost() -> None:
     def around(of: Any, event: Any) -> Any:
         found = of(event)
-        return PrivacyCost(found.pure, found.renyi, Fraction(0))
+        return replace(found, delta=Fraction(0))
 
     wrap_function(price.privacy_cost, around)
 
@@ -260,7 +259,7 @@ def whole_delta() -> None:
     def about(budget: Budget) -> FilterLimits:
         most = [convert.divergence_for(order, budget.epsilon, budget.delta) if budget.delta else -1 for order in ORDERS]
         whole = tuple(int(x * curves.STEPS) if x > 0 else -1 for x in most)
-        return FilterLimits(budget.delta, tuple(budget.delta for _ in ORDERS), whole)
+        return FilterLimits(budget.delta, tuple(budget.delta for _ in ORDERS), whole, (Fraction(0), -1, -1))
 
     swap(filters.filter_limits, about)
 

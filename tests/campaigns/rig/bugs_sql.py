@@ -19,8 +19,9 @@ from hubbub.core.unit import Relation
 from hubbub.curator import Curator
 from hubbub.engines.duckdb import connection as engine
 from hubbub.errors import QueryError, RunError
+from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql import bounding, finish, measures, plan, split
+from hubbub.sql import bounding, bounding_values, finish, measures, plan, split
 from hubbub.sql import noise as noised
 from hubbub.sql import partition_selection as discover
 from hubbub.sql.aggregates import formula, scores
@@ -30,6 +31,9 @@ from hubbub.sql.measures import Sensitivity
 
 SQL = BugCollection("queries and analyses", ("replay", "receipt", "released", "oracle", "path"))
 bug = SQL.bug
+
+#: What writes statements with bounds on the rows and groups of a unit.
+BOUNDED = (bounding.sums, bounding_values.distinct, bounding_values.buckets)
 
 
 # --- sensitivity -----------------------------------------------------------------------------------------------------
@@ -154,14 +158,14 @@ def bounds_kept() -> None:
 
 @bug("rows of a unit are not bounded", "replay", "neighbors")
 def rows_unbounded() -> None:
-    for name in ("sums", "distinct", "buckets"):
-        wrap_function(getattr(bounding, name), _loosened("rows"))
+    for statement in BOUNDED:
+        wrap_function(statement, _loosened("rows"))
 
 
 @bug("groups of a unit are not bounded", "replay", "neighbors", also=("grey box",))
 def groups_unbounded() -> None:
-    for name in ("sums", "distinct", "buckets"):
-        wrap_function(getattr(bounding, name), _loosened("groups"))
+    for statement in BOUNDED:
+        wrap_function(statement, _loosened("groups"))
 
 
 def _loosened(which: str) -> Any:
@@ -189,13 +193,13 @@ def most_liked_first() -> None:
         liked = r"AS place FROM (SELECT *, count(*) OVER (PARTITION BY c) AS liked FROM \1) AS l)"
         return re.sub(r"AS place FROM (\S+)\)", liked, text)
 
-    wrap_function(bounding._add_up, around)
+    wrap_function(bounding._first_groups, around)
 
 
 @bug("a join multiplies a unit's rows after they were bounded", "replay", "neighbors")
 def rows_after_join() -> None:
     three = "FROM (VALUES (1), (2), (3)) AS twice(t),"
-    wrap_function(bounding._add_up, lambda of, *given: of(*given).replace("FROM", three, 1))
+    wrap_function(bounding._by_cell, lambda of, *given: of(*given).replace("FROM", three, 1))
 
 
 # --- noise and answers -----------------------------------------------------------------------------------------------
@@ -210,8 +214,11 @@ def bounds_from_data() -> None:
             for each, vector in zip(made.measures, vectors, strict=True):
                 noise, most = each.mechanism, int(np.abs(vector).max(initial=1))
                 share = min(Fraction(1), max(Fraction(1, 10), Fraction(most, 50)))
-                own = replace(noise, scale=noise.scale * share) if isinstance(noise, Laplace) else noise
-                scaled.append(replace(each, mechanism=own))
+                if isinstance(noise, Laplace):
+                    noise = replace(noise, scale=noise.scale * share)
+                elif isinstance(noise, Gaussian):
+                    noise = replace(noise, variance=noise.variance * share**2)
+                scaled.append(replace(each, mechanism=noise))
             made = replace(made, measures=tuple(scaled))
         return of(made, tables, source, **named)
 
@@ -225,7 +232,8 @@ def candidates_from_data() -> None:
         if len(occurs) in (0, histogram.shape[1]):
             return of(each, histogram, source)
         own = replace(each.mechanism, candidates=len(occurs))
-        return occurs[own.sample_each(each.score.scores(histogram)[:, occurs], source)]
+        places = own.sample_each(each.score.scores(histogram)[:, occurs], source)
+        return occurs[places].reshape(-1, len(each.choice.names))
 
     wrap_function(finish._select, around)
 

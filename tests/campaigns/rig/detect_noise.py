@@ -9,7 +9,8 @@ from fractions import Fraction
 from itertools import chain, islice, product
 
 import numpy as np
-from tests.mechanisms.conftest import CASES, Case
+from tests.mechanisms.case import Case
+from tests.mechanisms.conftest import CASES
 from tests.mechanisms.test_contract import p_value
 
 from hubbub.accounting import compose, convert

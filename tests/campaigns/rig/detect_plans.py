@@ -28,7 +28,7 @@ from tests.campaigns.rig.hostile_sql import CONTEXTS, EXPRESSIONS, WHOLE
 from tests.mechanisms.test_contract import p_value
 
 from hubbub.analyses.base import PreparedAnalysis
-from hubbub.analyses.synthetic import mwem, synthetic
+from hubbub.analyses.synthetic import model, mwem
 from hubbub.audit.grey_box import WATCHED
 from hubbub.audit.receipt import check_receipt
 from hubbub.audit.replan import plan_again
@@ -41,7 +41,7 @@ from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
 from hubbub.noise.source import system
 from hubbub.sql.finish import exact_results, finish
-from hubbub.sql.noise import NoNoise
+from hubbub.sql.noise import LinearNoise, NoNoise
 from hubbub.sql.plan import Plan
 
 ALARM = 1e-9
@@ -103,7 +103,7 @@ def _replayed() -> Iterator[str]:
         for relation in relations:
             of_town = {title: replace(each, relation=relation) for title, each in known.items()}
             made = plan_again(Question(EXAMPLES[name], epsilon=1, delta="1e-6"), of_town, salt="s", hashing="engine")
-            with patch.object(mwem, "PASSES", 2), patch.object(synthetic, "LAST_STEPS", 2):
+            with patch.object(mwem, "PASSES", 2), patch.object(model, "LAST_STEPS", 2):
                 yield from _on_neighbors(made, of_town)
 
 
@@ -166,7 +166,13 @@ def _clinic(table: Table) -> Iterator[Session]:
 def draws() -> list[str]:
     """Count the draws: exactly the charged ones."""
     drawn: Counter[Event] = Counter()
-    kept = {kind: kind.sample for kind in WATCHED}
+    # selections in several groups are drawn together
+    kept = {
+        (kind, name): getattr(kind, name)
+        for kind in WATCHED
+        for name in ("sample", "sample_each")
+        if hasattr(kind, name)
+    }
 
     def watched(sample: Callable[..., Any]) -> Callable[..., Any]:
         def draw(self: Any, value: Any, source: Any) -> Any:
@@ -176,12 +182,12 @@ def draws() -> list[str]:
         return draw
 
     try:
-        for kind, sample in kept.items():
-            kind.sample = watched(sample)
+        for (kind, name), sample in kept.items():
+            setattr(kind, name, watched(sample))
         return _heard(lambda: _drawn(drawn))
     finally:
-        for kind, sample in kept.items():
-            kind.sample = sample
+        for (kind, name), sample in kept.items():
+            setattr(kind, name, sample)
 
 
 def _drawn(drawn: Counter[Event]) -> Iterator[str]:
@@ -190,7 +196,7 @@ def _drawn(drawn: Counter[Event]) -> Iterator[str]:
         session = stack.enter_context(open_session(settle(folder) / "hubbub.yaml"))
         for name in CALLS:
             drawn.clear()
-            release = session.query(EXAMPLES[name], epsilon=1)
+            release = session.query(EXAMPLES[name], epsilon=1, fresh=True)
             charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
             same = drawn.keys() == charged.keys() if name in BY_CELL else drawn == charged
             if not same:
@@ -199,7 +205,7 @@ def _drawn(drawn: Counter[Event]) -> Iterator[str]:
         with _clinic(known["visits"]) as session:
             for text in TEXTS[:5]:
                 drawn.clear()
-                release = session.query(text, epsilon=1)
+                release = session.query(text, epsilon=1, fresh=True)
                 charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
                 # a selection is made in every cell, and charged for the cells that one unit reaches
                 pairs = (
@@ -227,7 +233,7 @@ def _finished(times: int = 800) -> Iterator[str]:
     if any(each.values[0].tolist() != ["North", "South", "East"] for each in answers):
         yield "rows are missing or in another order"
         return
-    assert not isinstance(noise, NoNoise)
+    assert not isinstance(noise, NoNoise | LinearNoise)
     added = np.array([each.values[1] - truth for each in answers]).astype(np.int64)
     distribution: Any = {y: float(low + high) / 2 for y, (low, high) in noise.distribution(0).mass.items()}
     for cell in range(3):

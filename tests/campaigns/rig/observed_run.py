@@ -110,6 +110,9 @@ class RecordingEngine:
         self.texts.append(sql)
         return self._engine.run(sql)
 
+    def content_hash(self, name: str) -> Secret[bytes] | None:
+        return self._engine.content_hash(name)
+
     def fingerprint(self, name: str) -> Secret[bytes]:
         return self._engine.fingerprint(name)
 
@@ -130,6 +133,9 @@ class InMemoryEngine:
 
     def run(self, sql: str) -> Secret[Arrays]:
         return Secret(_fetch(self._connection.cursor(), sql))
+
+    def content_hash(self, name: str) -> Secret[bytes] | None:  # noqa: ARG002
+        return None
 
     def fingerprint(self, name: str) -> Secret[bytes]:
         return Secret(name.encode())
@@ -174,9 +180,9 @@ def observe(
         except RunError:
             stored = None
     if stored is not None:
-        outputs, ratio, model, paper = decode(stored)
-        shown = [*outputs, ratio, model]
-        paper = {name: value for name, value in paper.items() if name != "ledger"}
+        found = decode(stored)
+        shown = [*found.outputs, found.ratio, found.model]
+        paper = {name: value for name, value in found.receipt.items() if name != "ledger"}
         # the rest of a version is random, once for each side
         paper["data"] = [{**of, "version": of["version"].partition("-")[0]} for of in paper["data"]]
     return Observation(

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from tests.client.dbapi.conftest import Connecting
 
+from hubbub.answers.statements import below, changed_settings, explained_query
 from hubbub.client import dbapi
-from hubbub.client.dbapi.statements import below, changed_settings, explained_query
 from hubbub.errors import BudgetError, HubbubError, LedgerError, QueryError, RunError, ServerError
 
 PLANS = "SELECT coinsurance, COUNT(*) AS n, AVG(visits) AS visits FROM health GROUP BY coinsurance"

@@ -3,7 +3,17 @@
 An error that needs a broken disk, a second server or the like names a test that produces it instead.
 """
 
-from tests.project.error_examples import analyses, configuration, guarantees, ledger, queries, tested, tools, use
+from tests.project.error_examples import (
+    analyses,
+    configuration,
+    guarantees,
+    ledger,
+    owners,
+    queries,
+    tested,
+    tools,
+    use,
+)
 from tests.project.error_examples.world import WORLD, Example
 
 __all__ = ["EXAMPLES", "TESTED", "WORLD", "Example"]
@@ -13,6 +23,7 @@ EXAMPLES: dict[str, Example] = {
     **configuration.EXAMPLES,
     **guarantees.EXAMPLES,
     **ledger.EXAMPLES,
+    **owners.EXAMPLES,
     **queries.EXAMPLES,
     **tools.EXAMPLES,
     **use.EXAMPLES,

@@ -42,6 +42,11 @@ h.query("SELECT COUNT(*) FROM visits", epsilon="0.1")"""),
 h.query("SELECT COUNT(*) FROM visits", epsilon="0.1")"""),
     "HB318": python("""(folder / "visits.csv").unlink()
 h.query("SELECT COUNT(*) FROM visits", epsilon="0.1")"""),
+    "HB735": python("""config = folder / "hubbub.yaml"
+config.write_text(config.read_text().replace("source: patients.csv", "source: patients.csv\\n    key: sex"))
+(folder / "patients.csv").write_text("patient,sex\\n1,f\\n2,f\\n")
+with hubbub.open(config, analyst="ana") as shop:
+    shop.query("SELECT COUNT(*) FROM patients", epsilon="0.1")"""),
     "HB327": sh("hubbub admin failures --clear ana visits --by olga"),
     "HB333": sh("""hubbub query 'SELECT COUNT(*) FROM visits' --epsilon 0.1
 hubbub admin anchor --by olga --reason "moved to another disk" --yes"""),

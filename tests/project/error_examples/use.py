@@ -11,13 +11,30 @@ parse_policy((folder / "hubbub.yaml").read_text()).caps("ana", "staff")"""),
     "HB123": python('h.query("SELECT COUNT(*) FROM visits", epsilon="0.1", key="k" * 300)'),
     "HB124": python("""h.query("SELECT COUNT(*) FROM visits", epsilon="0.1", key="monday")
 h.query("SELECT AVG(age) FROM visits", epsilon="0.1", key="monday")"""),
+    "HB768": python('h.query("SELECT COUNT(*) FROM visits", epsilon="0.1", key="monday", fresh=True)'),
     "HB125": sh('hubbub admin forfeit --by olga --reason " " --yes'),
+    "HB126": sh('hubbub query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.1 --export result.xlsx'),
     "HB130": without("pandas", 'h.query("SELECT COUNT(*) AS n FROM visits", epsilon="0.1").to_pandas()'),
     "HB131": python('h.query("SELECT COUNT(*) AS n FROM visits", epsilon="0.1").plot("visits")'),
     "HB132": python('h.estimate("SELECT COUNT(*) FROM visits")'),
     "HB133": sh("hubbub query @report.sql --epsilon 0.1"),
     "HB134": sh("hubbub verify visits.csv"),
     "HB135": sh('hubbub admin forfeit --by olga --reason "the disk is lost"'),
+    "HB114": without(
+        "matplotlib",
+        """from hubbub.config import load
+from hubbub.reports.assessments import DOCUMENTS
+from hubbub.reports.facts import read
+from hubbub.reports.forms import pdf
+
+h.query("SELECT COUNT(*) AS n FROM visits", epsilon="0.1")
+pdf(DOCUMENTS["methods"](read(load(folder / "hubbub.yaml")), {}))""",
+    ),
+    "HB115": sh("""hubbub query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.1
+hubbub report methods --out methods.docx"""),
+    "HB116": sh("""hubbub query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.1
+hubbub report registry --about hubbub.yaml"""),
+    "HB129": sh("hubbub report registry --about about.yaml"),
     "HB136": sh("hubbub audit ledger --since yesterday"),
     "HB137": sh("hubbub demo --into ."),
     "HB138": python('h.estimate("SELECT COUNT(*) AS n FROM visits", epsilon="0.1", weights={"m": 2})'),
@@ -34,17 +51,15 @@ from_json({"epsilom": "0.1"})"""),
     "HB159": sh("hubbub profile visits"),
     "HB151": python("""release = h.query("SELECT COUNT(*) FROM visits", epsilon="0.1")
 hubbub.model(release)"""),
+    "HB167": python('h.query("SELECT COUNT(*) FROM visits", epsilon="0.1", free=True)'),
+    "HB836": python("""from hubbub.frames import count
+
+h.table("visits").filter("age > 30").agg(n=count())"""),
     "HB171": python("""from hubbub.analyses.tables.ranges import Ranges
 
 release = h.query("CALL ranges(table => 'visits', column => 'age')", epsilon="0.5")
 hubbub.model(release).quantile(50)"""),
     "HB172": sh("hubbub publish 'SELECT COUNT(*) FROM visits' --to out"),
-    "HB173": without(
-        "mbi",
-        """from hubbub.analyses.synthetic import model
-
-h.query("CALL synthetic(table => 'visits', columns => ['region', 'age'])", epsilon="0.5")""",
-    ),
     "HB174": sh("hubbub explain"),
     "HB691": sh("hubbub explain game --set mechanism=magic"),
     "HB692": sh("hubbub explain beliefs --n 100"),

@@ -135,7 +135,7 @@ def test_the_answer_of_the_screen_moves_the_belief_most() -> None:
 def history(event: Event | None, *, epsilon: str, delta: str = "0") -> QueryHistory:
     facts = Counter() if event is None else Counter([json.dumps(to_facts(event), sort_keys=True)])
     caps = {"cap_epsilon": Fraction(epsilon), "cap_delta": Fraction(delta)}
-    return QueryHistory("everybody", "visits", facts, written_off=False, **caps)
+    return QueryHistory("everybody", "visits", facts, written_off=False, by_block=False, **caps)
 
 
 def test_a_ledger_of_several_mechanisms_is_added_up_and_listed() -> None:

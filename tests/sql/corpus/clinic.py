@@ -6,6 +6,7 @@ from datetime import date
 from fractions import Fraction
 
 import duckdb
+from tests.fixtures.insert_rows import insert_rows
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.sql import dates
@@ -92,9 +93,9 @@ def furnish(connection: duckdb.DuckDBPyConnection, seed: int, *, persons: int = 
         for person in range(3, persons + 4)
         for _ in range(chance.randint(0, 3))
     ]
-    connection.executemany("INSERT INTO people VALUES (?,?,?,?,?,?,?,?,?,?,?)", people)
-    connection.executemany("INSERT INTO visits VALUES (?,?,?)", visits)
-    connection.executemany("INSERT INTO sites VALUES (?,?,?)", [(s, "AB"[s % 2], 10 * s) for s in range(1, 6)])
+    insert_rows(connection, "people", people)
+    insert_rows(connection, "visits", visits)
+    insert_rows(connection, "sites", [(s, "AB"[s % 2], 10 * s) for s in range(1, 6)])
     logs = [(chance.randint(1, 7), chance.choice("pqr"), chance.random()) for _ in range(30 * persons // 12)]
-    connection.executemany("INSERT INTO logs VALUES (?,?,?)", logs)
+    insert_rows(connection, "logs", logs)
     connection.execute("INSERT INTO doctors VALUES ('d', 1)")

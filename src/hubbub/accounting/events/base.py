@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
-from hubbub.accounting import curves
+from hubbub.accounting import curves, gaussian_filter
 from hubbub.core.events import Event
 from hubbub.errors import ParameterError
 
@@ -15,11 +15,22 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True)
 class EventLoss:
-    """The exact loss of one event: pure loss (None if it has none), Rényi curve, and failure probability."""
+    """The exact loss of one event: pure loss (None if it has none), Rényi curve, and failure probability.
+
+    gaussian   its price under the Gaussian filter; None: that of its pure loss
+    """
 
     pure: Fraction | None
     curve: curves.Curve
     delta: Fraction = Fraction(0)
+    gaussian: gaussian_filter.Price | None = None
+
+    @property
+    def gaussian_price(self) -> gaussian_filter.Price:
+        """Give the price under the Gaussian filter."""
+        if self.gaussian is not None:
+            return self.gaussian
+        return gaussian_filter.NEVER if self.pure is None else gaussian_filter.pure(self.pure)
 
     @staticmethod
     def of_pure(epsilon: Fraction) -> "EventLoss":

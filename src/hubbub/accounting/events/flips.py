@@ -3,7 +3,7 @@
 Tested in tests/accounting/test_events.py.
 """
 
-from hubbub.accounting import curves
+from hubbub.accounting import curves, gaussian_filter
 from hubbub.accounting.events.base import EventAccounting, EventLoss
 from hubbub.core.events import Event, FlipsEvent, ResponseEvent
 
@@ -11,7 +11,8 @@ from hubbub.core.events import Event, FlipsEvent, ResponseEvent
 def loss(event: FlipsEvent) -> EventLoss:
     """Give the loss: that of `distance` independent binary randomized responses."""
     curve = tuple([event.distance * value for value in curves.pure(event.rate)])
-    return EventLoss(event.distance * event.rate, curve)
+    price = tuple(event.distance * part for part in gaussian_filter.pure(event.rate))
+    return EventLoss(event.distance * event.rate, curve, gaussian=price)
 
 
 def split(event: FlipsEvent) -> tuple[Event, int]:

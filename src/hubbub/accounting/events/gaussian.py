@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from hubbub.accounting import curves
+from hubbub.accounting import curves, gaussian_filter
 from hubbub.accounting.events.base import EventAccounting, EventLoss, PldSettings
 from hubbub.core.events import GaussianEvent
 from hubbub.errors import MechanismError
@@ -19,8 +19,9 @@ def rho(event: GaussianEvent) -> Fraction:
 
 
 def loss(event: GaussianEvent) -> EventLoss:
-    """Give the loss: no pure ε, and the Rényi curve of ρ-zCDP."""
-    return EventLoss(None, curves.concentrated(rho(event)))
+    """Give the loss: no pure ε, the Rényi curve of ρ-zCDP, and a variance for the Gaussian filter."""
+    price = gaussian_filter.noise(Fraction(event.sensitivity_squared), event.variance)
+    return EventLoss(None, curves.concentrated(rho(event)), gaussian=price)
 
 
 def loss_distribution(event: GaussianEvent, settings: PldSettings) -> Any:

@@ -1,6 +1,6 @@
 """Accounting of the exponential mechanism on a finite metric space."""
 
-from hubbub.accounting import curves
+from hubbub.accounting import curves, gaussian_filter
 from hubbub.accounting.events.base import EventAccounting, EventLoss
 from hubbub.core.events import MetricEvent
 
@@ -10,7 +10,8 @@ def loss(event: MetricEvent) -> EventLoss:
     epsilon = event.rate * event.sensitivity
     if event.constant_normaliser:
         return EventLoss.of_pure(epsilon)
-    return EventLoss(2 * epsilon, curves.bounded_range(2 * epsilon))
+    price = gaussian_filter.bounded_range(2 * epsilon)
+    return EventLoss(2 * epsilon, curves.bounded_range(2 * epsilon), gaussian=price)
 
 
 ACCOUNTING = EventAccounting(loss)

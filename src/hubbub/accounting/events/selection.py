@@ -1,6 +1,6 @@
 """Accounting of private selection: exponential mechanism, permute-and-flip, report noisy max."""
 
-from hubbub.accounting import curves
+from hubbub.accounting import curves, gaussian_filter
 from hubbub.accounting.events.base import EventAccounting, EventLoss
 from hubbub.core.events import SelectionEvent
 
@@ -18,7 +18,7 @@ def loss(event: SelectionEvent) -> EventLoss:
     epsilon = event.rate * event.sensitivity * (1 if event.monotone else 2)
     if event.rule != "exponential":
         return EventLoss.of_pure(epsilon)
-    return EventLoss(epsilon, curves.bounded_range(epsilon))
+    return EventLoss(epsilon, curves.bounded_range(epsilon), gaussian=gaussian_filter.bounded_range(epsilon))
 
 
 ACCOUNTING = EventAccounting(loss)

@@ -21,7 +21,7 @@ def loss(event: ThresholdEvent) -> EventLoss:
     """Give the loss of the noise, with the δ of the threshold."""
     check_facts(event.noise)
     noise = laplace.loss(event.noise) if isinstance(event.noise, LaplaceEvent) else gaussian.loss(event.noise)
-    return EventLoss(noise.pure, noise.curve, delta(event))
+    return EventLoss(noise.pure, noise.curve, delta(event), noise.gaussian)
 
 
 def rho(event: ThresholdEvent) -> Fraction:

@@ -21,7 +21,7 @@ def loss(event: WeightedThresholdEvent) -> EventLoss:
     """Give the loss of the noise, with the δ of the threshold."""
     check_facts(event.noise)
     noise = gaussian.loss(event.noise)
-    return EventLoss(noise.pure, noise.curve, delta(event))
+    return EventLoss(noise.pure, noise.curve, delta(event), noise.gaussian)
 
 
 def rho(event: WeightedThresholdEvent) -> Fraction:

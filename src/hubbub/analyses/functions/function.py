@@ -26,7 +26,7 @@ from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.metric import Metric, Space
-from hubbub.sql.split import zcdp_budget
+from hubbub.sql.split import gaussian_variance, zcdp_budget
 
 #: Metrics: |a − b|, the L1 or L2 norm, or the number of differing bits.
 Named = Literal["absolute", "l1", "l2", "hamming"]
@@ -179,7 +179,8 @@ class FunctionRequest:
                 )
             steps = _root(max(self.sensitivity**2, reach) / step**2)
             squared = (steps + math.isqrt(many - 1) + 1) ** 2
-            return GridNoise(Gaussian.from_rho(sensitivity_squared=squared, rho=rho), step, many, self.bounds)
+            noise = Gaussian(sensitivity_squared=squared, variance=gaussian_variance(squared, rho))
+            return GridNoise(noise, step, many, self.bounds)
         steps = math.ceil(max(self.sensitivity, reach) / step)
         return GridNoise(
             Laplace.from_epsilon(sensitivity=steps if many == 1 else steps + many, epsilon=epsilon),

@@ -8,6 +8,7 @@ only noisy integers are released. The privacy unit is one edge (a row), the rows
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +16,17 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.graphs.cuts import minimum_cut
-from hubbub.analyses.graphs.degrees import at_least, falling, projected, triangles, truncated
+from hubbub.analyses.graphs.degrees import at_least, capped_stars, falling, projected, triangles, truncated
 from hubbub.analyses.graphs.edges import EdgeTable, Graph, edge_table
 from hubbub.analyses.graphs.local_bounds import local_merge, local_tree, local_triangles
+from hubbub.analyses.graphs.node_counts import (
+    NodeCount,
+    check_stars,
+    node_count,
+    require_rows,
+    star_levels,
+    triangle_levels,
+)
 from hubbub.analyses.graphs.properties import PROPERTIES, Property
 from hubbub.analyses.graphs.small_graphs import WITH_THRESHOLD
 from hubbub.analyses.graphs.trees import tree_weight
@@ -26,7 +35,6 @@ from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.events import Composed
-from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
 
@@ -178,9 +186,20 @@ def triangle_count(
     most: int | None = None,
     sensitivity: Literal["global", "smooth", "propose"] = "global",
     bound: Fraction | None = None,
-) -> GraphStatistic | SmoothStatistic | ProposedStatistic:
-    """Prepare the number of triangles: among the first `most` edges of each node, or all by local sensitivity."""
+    protects: str = "edge",
+) -> GraphStatistic | SmoothStatistic | ProposedStatistic | NodeCount:
+    """Prepare the number of triangles: of the first `most` edges of a node, by local sensitivity, or for nodes."""
     edges = edge_table(setting, table=table, ends=ends)
+    if _protects_node(protects):
+        if most is not None or sensitivity != "global" or bound is not None:
+            raise QueryError(
+                "HB680",
+                "With node privacy, triangle_count chooses itself how many triangles of each node count.",
+                "Leave out most, sensitivity and bound.",
+            )
+        if edges.nodes < 3:
+            raise QueryError("HB680", "Two nodes have no triangle.", "Declare at least 3 nodes.")
+        return node_count(setting, edges, "triangles", triangle_levels(edges.nodes))
     if (most is None) == (sensitivity == "global"):
         raise QueryError(
             "HB680",
@@ -202,6 +221,41 @@ def triangle_count(
     )
 
 
+def star_count(
+    setting: Setting, *, table: str, ends: list[str], k: int, most: int | None = None, protects: str = "edge"
+) -> GraphStatistic | NodeCount:
+    """Prepare the number of k-stars: the ways to choose a node and k of its neighbors."""
+    edges = edge_table(setting, table=table, ends=ends)
+    leaves = numbers.integer(k, "k", 2, edges.nodes - 1)
+    if _protects_node(protects):
+        degree = edges.nodes - 1 if most is None else numbers.integer(most, "most", leaves, edges.nodes - 1)
+        levels = star_levels(edges.nodes, leaves, degree, setting.render_options.salt)
+        return node_count(setting, edges, "stars", levels)
+    if most is None:
+        raise QueryError(
+            "HB680",
+            "star_count needs most, the largest number of edges of one node that counts.",
+            "Pass most => 50, or protects => 'node', which chooses it privately.",
+        )
+    degree = numbers.integer(most, "most", leaves, edges.nodes - 1)
+    check_stars(edges.nodes, leaves, degree)
+    return _number(
+        setting,
+        edges,
+        "stars",
+        edges.sensitivity(2 * comb(degree - 1, leaves - 1), one_way=True),
+        lambda graph: capped_stars(graph, leaves, degree),
+        Fraction(1),
+        f"{{whose}}; with {degree} edges of each node, one puts in {comb(degree - 1, leaves - 1)} stars at each end",
+    )
+
+
+def _protects_node(protects: str) -> bool:
+    if protects not in ("edge", "node"):
+        raise QueryError("HB595", f"protects cannot be {protects!r}.", "Use 'edge' or 'node'.")
+    return protects == "node"
+
+
 def degree_histogram(
     setting: Setting, *, table: str, ends: list[str], most: int, protects: str = "edge"
 ) -> GraphStatistic:
@@ -209,25 +263,18 @@ def degree_histogram(
     edges = edge_table(setting, table=table, ends=ends)
     bound = numbers.integer(most, "most", 1, min(10_000, edges.nodes))
     salt = setting.render_options.salt
-    if protects == "edge":
+    if not _protects_node(protects):
         moved, why = edges.sensitivity(2, one_way=bound == 1), "{whose}; one edge moves two nodes by one degree each"
 
         def compute(graph: Graph) -> Numbers:
             return at_least(graph, bound)
-    elif protects == "node":
-        if not edges.by_row:
-            raise QueryError(
-                "HB596",
-                "Node privacy requires a table in which each row is its own privacy unit.",
-                "Use protects => 'edge', which protects all counted edges of one unit.",
-            )
-        moved = bound * (2 if edges.table.relation is Relation.ADD_REMOVE else 3)
+    else:
+        require_rows(edges)
+        moved = 2 * bound
         why = f"one node with all its edges; {bound} edges of each node are kept, in an order that a salt fixes"
 
         def compute(graph: Graph) -> Numbers:
             return at_least(projected(graph, bound, salt), bound)
-    else:
-        raise QueryError("HB595", f"protects cannot be {protects!r}.", "Use 'edge' or 'node'.")
 
     def publish(noisy: Numbers, half: float) -> Published:
         return _histogram(noisy, half, edges.nodes)

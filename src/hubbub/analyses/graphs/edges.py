@@ -5,7 +5,7 @@ its rows; direction and loops are ignored. So adding or removing one row changes
 and replacing a row changes two pairs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +22,8 @@ from hubbub.sql.bounding import ContributionBounds
 
 MAX_NODES = 100_000
 _MAX_STEPS = 1 << 28
+#: Whole numbers up to this are exact as doubles, in which rows are read.
+_EXACT = 1 << 53
 
 Numbers = NDArray[np.int64]
 
@@ -129,9 +131,9 @@ class EdgeTable:
         """Number the ends; −1 for a value that is not declared."""
         values = rows.columns[end.name]
         if self.names is None:
-            whole = np.isfinite(values) & (values == np.floor(values))
-            number = np.where(whole, values, -1.0).astype(np.int64) - self.first
-            return np.where(whole & (number >= 0) & (number < self.nodes), number, -1)
+            # in doubles, which are exact up to 2⁵³: a larger value need not fit into an integer
+            declared = (values == np.floor(values)) & (values >= self.first) & (values < self.first + self.nodes)
+            return np.where(declared, values - self.first, -1.0).astype(np.int64)
         place = {name: i for i, name in enumerate(self.names)}
         return np.fromiter((place.get(value, -1) for value in values.tolist()), dtype=np.int64, count=len(values))
 
@@ -159,6 +161,11 @@ def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = N
         )
     weighed = None if weight is None else column(found, weight, "weight")
     unit, most = _steps(weighed, step)
+    # an end outside of the declared nodes is no node, so it must not be clamped to the first or last of them
+    first, second = (replace(end, bounds=None) for end in (first, second))
+    loose = replace(
+        found, columns=tuple({first.name: first, second.name: second}.get(c.name, c) for c in found.columns)
+    )
     read = (first, second) if weighed is None else (first, second, weighed)
     return EdgeTable(
         found,
@@ -170,7 +177,7 @@ def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = N
         unit,
         most,
         rows_per_unit(setting, found),
-        Rows(found, read, setting.render_options),
+        Rows(loose, read, setting.render_options),
     )
 
 
@@ -182,6 +189,12 @@ def _nodes(end: Column) -> tuple[int, int, tuple[str, ...] | None]:
     elif end.kind is Kind.INTEGER and end.bounds is not None:
         names, first = None, int(-(-end.bounds.low // 1))
         size = int(end.bounds.high // 1) - first + 1
+        if max(abs(end.bounds.low), abs(end.bounds.high)) > _EXACT:
+            raise QueryError(
+                "HB595",
+                f"{end.name} declares nodes beyond ±2⁵³, which doubles cannot tell apart.",
+                "Number the nodes from 0 in a view.",
+            )
     else:
         raise QueryError(
             "HB595",

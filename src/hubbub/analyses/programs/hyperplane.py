@@ -31,7 +31,6 @@ from hubbub.core import numbers
 from hubbub.core.events import Composed
 from hubbub.core.reals import floor_to
 from hubbub.core.schema import Value
-from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
@@ -157,7 +156,8 @@ def hyperplane(
     g the middle of a row's cell. A unit of at most G·r rows moves every u by at most G·r, all in one direction where it
     is added or removed; so a choice with probability ∝ exp(ε·u/(G·r)) costs ε (Dwork 2011, with the rate of monotone
     scores; where a unit is replaced, half of that rate).
-    Charges  a selection (nine tenths of ε) and Laplace noise on two counts (one tenth).
+    Charges  a selection (nine tenths of ε) and Laplace noise on two counts (one tenth): either unit has between 0 and
+             G·r rows in each of the two, so each moves by at most G·r, also where a unit is replaced.
     Error    with probability 1 − β the rows on the wrong side are at most G·r·ln(m/β)/ε more than at best, of m
              hyperplanes.
     Tested   tests/analyses/programs/test_hyperplane.py::test_one_row_moves_every_score_by_one_in_one_direction
@@ -181,8 +181,7 @@ def hyperplane(
         relation=inputs.relation,
         epsilon=setting.epsilon - told,
     )
-    changed = 2 * moved * (1 if inputs.relation is Relation.ADD_REMOVE else 2)
-    counts = Laplace(sensitivity=changed, scale=changed / told)
+    counts = Laplace(sensitivity=2 * moved, scale=2 * moved / told)
     error = float(choice.error(Fraction(95, 100)))
     lines = [
         *inputs.lines(),

@@ -131,7 +131,7 @@ def column_values(inputs: ProgramInput, name: str) -> tuple[Value, ...]:
     values = (False, True) if col.kind is Kind.BOOLEAN else facts(col).values
     if not values:
         raise QueryError("HB543", f"The values of {name!r} are not declared.", "Declare them or choose another column.")
-    return values
+    return tuple(values)
 
 
 def call(function: str, *args: Expr) -> FunctionCall:

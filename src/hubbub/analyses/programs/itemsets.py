@@ -24,6 +24,7 @@ from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
 from hubbub.core.schema import Bounds, Kind
+from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.expressions import Col, Facts, FunctionCall
@@ -135,9 +136,12 @@ def frequent_itemsets(
 
     Theorem (Itemsets from noisy counts). A basket changes each count by 0 or 1. So a level of m candidates moves by at
     most m·r in L1, and √m·r in L2, where a unit has r baskets at most. A basket with one item of each of c columns
-    holds at most c single items and C(c, k) sets of k, so m may be that if it is less. With noises for these (the first
-    level has the number of baskets beside), all levels together cost what the noises cost.
-    Proof    The sensitivities are those of 0/1 vectors. Candidates follow from noisy counts (Apriori), and fixed noises
+    holds at most c single items and C(c, k) sets of k, so m may be that if it is less; where a unit is replaced, twice
+    that if it is less. With noises for these (the first level has the number of baskets beside), all levels together
+    cost what the noises cost.
+    Proof    The sensitivities are those of 0/1 vectors. Where a unit is replaced, a count is between 0 and r for either
+             unit, so it moves by at most r, and the moves sum to at most what both add. Candidates follow from noisy
+             counts (Apriori), and fixed noises
              add up under adaptive choice. Rules are made of published counts.
     Charges  Together of one noise a level.
     Tested   tests/analyses/programs/test_itemsets.py::test_counts_of_neighbors_are_within_the_sensitivities
@@ -163,7 +167,12 @@ def frequent_itemsets(
     # each column of a row has one value, so a row contains one set of k items for every k columns
     held = len(inputs.names) if columns is not None else len(items)
     counts = [first, *(min(candidates, max(1, comb(held, level))) for level in range(2, size + 1))]
-    needs = [NoiseRequest(over_cells(most, most, contribution, inputs.relation), 1 / size) for most in counts]
+    if inputs.relation is Relation.REPLACE:
+        listed = [len(items) + 1, *[candidates] * (size - 1)]
+        counts = [min(2 * most, every) for most, every in zip(counts, listed, strict=True)]
+    # a count moves by one unit's rows at most under either relation
+    moves = [over_cells(most, most, contribution, Relation.ADD_REMOVE) for most in counts]
+    needs = [NoiseRequest(each, 1 / size) for each in moves]
     allocation = allocate_budget(setting, needs)
     lines = [
         *inputs.lines(),

@@ -168,7 +168,8 @@ def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds:
     noises = []
     for share in shares:
         # each coordinate of a sum gets as much as the count: d + 1 equal parts
-        loss = _summable(setting.epsilon * share / (size + 1))
+        most = min(Fraction(counted.l1), Fraction(summed_.l1, size)) / numbers.SCALE_MIN
+        loss = _summable(min(setting.epsilon * share / (size + 1), most))  # at a huge ε, the least noise there is
         noises.append(
             (
                 Laplace(sensitivity=counted.l1, scale=counted.l1 / loss),

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isqrt
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
@@ -20,11 +19,11 @@ from hubbub.analyses.programs.inputs import (
     program_input,
     real,
 )
-from hubbub.analyses.programs.model import model_of
+from hubbub.analyses.programs.linear_classifier import LinearClassifier
 from hubbub.analyses.programs.regression import json_value, positive_last
 from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_sums, on_grid, totals
 from hubbub.answers.estimate import Expected
-from hubbub.answers.release import Output, Release
+from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.schema import Value
 from hubbub.errors import QueryError
@@ -169,31 +168,8 @@ def perceptron(
 
 
 @dataclass(frozen=True, slots=True)
-class Perceptron:
+class Perceptron(LinearClassifier):
     """The model of a perceptron, with methods as in scikit-learn."""
 
-    columns: tuple[str, ...]
-    target: str
-    classes: tuple[bool | int | float | str, ...]
-    coef: Floats
-    intercept: float
-
-    @classmethod
-    def of(cls, release: Release) -> Self:
-        """Read it from a release."""
-        model = model_of(release, "perceptron")
-        return cls(
-            tuple(model["columns"]),
-            model["target"],
-            tuple(model["classes"]),
-            np.array(model["weights"]),
-            model["intercept"],
-        )
-
-    def decision_function(self, rows: Floats) -> Floats:
-        """Give the margin of each row."""
-        return np.asarray(np.asarray(rows, dtype=float) @ self.coef + self.intercept)
-
-    def predict(self, rows: Floats) -> NDArray[np.object_]:
-        """Give the predicted class of each row."""
-        return np.asarray(np.array(self.classes, dtype=object)[(self.decision_function(rows) > 0).astype(int)])
+    ANALYSIS: ClassVar[str] = "perceptron"
+    WEIGHTS: ClassVar[str] = "weights"

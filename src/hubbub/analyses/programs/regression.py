@@ -4,14 +4,12 @@ linear     the normal equations of noisy moments (sufficient statistics), with a
 logistic   noisy moments for a fixed bound on the curvature, then a few noisy gradients with one query each
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
@@ -25,6 +23,7 @@ from hubbub.analyses.programs.inputs import (
     program_input,
     real,
 )
+from hubbub.analyses.programs.linear_classifier import LinearClassifier
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.moments import (
     Z95,
@@ -327,38 +326,14 @@ class LinearRegression:
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticRegression:
+class LogisticRegression(LinearClassifier):
     """The model of a logistic regression, with methods as in scikit-learn."""
 
-    columns: tuple[str, ...]
-    target: str
-    classes: tuple[bool | int | float | str, ...]
-    coef: Floats
-    intercept: float
-
-    @classmethod
-    def of(cls, release: Release) -> Self:
-        """Read it from a release."""
-        model = model_of(release, "logistic_regression")
-        return cls(
-            tuple(model["columns"]),
-            model["target"],
-            tuple(model["classes"]),
-            np.array(model["coefficients"]),
-            model["intercept"],
-        )
-
-    def decision_function(self, rows: Floats) -> Floats:
-        """Give the log-odds of each row."""
-        return np.asarray(np.asarray(rows, dtype=float) @ self.coef + self.intercept)
+    ANALYSIS: ClassVar[str] = "logistic_regression"
+    WEIGHTS: ClassVar[str] = "coefficients"
 
     def predict_proba(self, rows: Floats) -> Floats:
         """Give the probability of each class for each row."""
         margin = np.clip(self.decision_function(rows), -500, 500)
         chance = 1 / (1 + np.exp(-margin))
         return np.stack([1 - chance, chance], axis=1)
-
-    def predict(self, rows: Floats) -> NDArray[np.object_]:
-        """Give the more probable class of each row."""
-        classes: Sequence[object] = self.classes
-        return np.asarray(np.array(classes, dtype=object)[(self.decision_function(rows) > 0).astype(int)])

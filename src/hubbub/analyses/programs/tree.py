@@ -56,7 +56,7 @@ _LEAVES = Fraction(2, 5)  #: share of ε for the counts in the leaves
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class TreeSplit:
     """A split by all values of a column or by one threshold; `children` lists the buckets of each child."""
 
     column: str
@@ -71,7 +71,7 @@ class Attribute:
 
     column: str
     tests: tuple[FunctionCall, ...]  #: one test per bucket
-    splits: tuple[Split, ...]
+    splits: tuple[TreeSplit, ...]
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Node:
     """A node while the tree grows; it is public, because a mechanism selected it."""
 
     used: frozenset[str] = frozenset()
-    split: Split | None = None
+    split: TreeSplit | None = None
     children: list["Node"] = field(default_factory=list)
     number: int = -1
 
@@ -88,7 +88,7 @@ class Node:
         return [self] if self.split is None else [leaf for child in self.children for leaf in child.leaves()]
 
 
-def split_scores(splits: Sequence[Split], counts: Sequence[Integers], rule: str) -> Integers:
+def split_scores(splits: Sequence[TreeSplit], counts: Sequence[Integers], rule: str) -> Integers:
     """Score splits from exact counts (bucket, class) of each split's column.
 
     Theorem (Scores of splits). Let a split send a node's rows to children with n_vc rows of class c each, n_v in all.
@@ -151,7 +151,7 @@ class DecisionTreeAnalysis(PreparedAnalysis):
         )
         ends = np.cumsum([0, *(len(each.tests) for each in self.attributes)])
 
-        def chosen(found: Integers) -> list[Split | None]:
+        def chosen(found: Integers) -> list[TreeSplit | None]:
             shaped = found.reshape(len(tests), len(leaves), len(self.classes))
             return [self._chosen(run, leaf, shaped[:, leaf.number], ends) for leaf in leaves]
 
@@ -163,8 +163,8 @@ class DecisionTreeAnalysis(PreparedAnalysis):
             used = leaf.used | {split.column} if split.values else leaf.used
             leaf.split, leaf.children = split, [Node(used) for _ in split.children]
 
-    def _chosen(self, run: Run, leaf: Node, counts: Integers, ends: Integers) -> Split | None:
-        splits: list[Split] = []
+    def _chosen(self, run: Run, leaf: Node, counts: Integers, ends: Integers) -> TreeSplit | None:
+        splits: list[TreeSplit] = []
         tables: list[Integers] = []
         for place, attribute in enumerate(self.attributes):
             if attribute.column not in leaf.used:
@@ -274,7 +274,8 @@ def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
             name,
             tuple(tests),
             tuple(
-                Split(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut) for b, cut in enumerate(cuts, 1)
+                TreeSplit(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut)
+                for b, cut in enumerate(cuts, 1)
             ),
         )
     values = column_values(inputs, name)
@@ -282,7 +283,7 @@ def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
         raise QueryError(
             "HB545", f"{name!r} has {len(values)} values, more than {MAX_VALUES}.", "Remove it or use a coarser column."
         )
-    every = Split(name, tuple((b,) for b in range(len(values))), values=values)
+    every = TreeSplit(name, tuple((b,) for b in range(len(values))), values=values)
     return Attribute(name, tuple(equals(col, value) for value in values), (every,))
 
 

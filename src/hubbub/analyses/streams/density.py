@@ -46,6 +46,8 @@ class Density:
     Assumes  one look. Two looks at different times may not be private at all: a bit that changed had an arrival. The
              state holds the bits and no count of arrivals. The bits are sampled exactly.
     Charges  Response(2, state), which dominates every pair of that pure loss, and Laplace(1, scale) for each answer.
+             The pure loss holds whenever the look happens. That the Rényi curve and the Gaussian price of these events
+             hold is shown for a fixed time of the look only, not for one that follows the answers.
     Error    deviation of the answer √(|X|/4 + 2·scale²)/(|X|·bias) at most: see `deviation`.
              As printed (Dwork 2011), noise of scale 1/(ε|X|) is added after scaling by 4/ε, which is ¼ on the number
              of ones: once the state was seen, that answer alone loses 3.7 at ε = 1, where 1 is claimed.

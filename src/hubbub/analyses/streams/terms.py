@@ -20,7 +20,7 @@ from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.split import zcdp_budget
+from hubbub.sql.split import rho_of_streams
 
 Integers = NDArray[np.int64]
 
@@ -160,7 +160,7 @@ class Terms:
     @property
     def rho(self) -> Fraction:
         """The zCDP parameter ρ that (ε, δ) allows."""
-        rho = zcdp_budget(self.epsilon, self.delta)
+        rho = rho_of_streams(self.epsilon, self.delta)
         if not rho >= numbers.EPSILON_MIN:
             _refuse("This ε and δ are too small for Gaussian noise.", "Increase ε or δ, or pass delta => 0.")
         return rho

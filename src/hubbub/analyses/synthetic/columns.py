@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analyses.synthetic.model import Floats, Whole, spread
+from hubbub.analyses.synthetic.junction_tree import Floats
+from hubbub.analyses.synthetic.model import Whole, spread
 from hubbub.analyses.tables.axes import Axis, axis, listed
 from hubbub.analyses.tables.consistency import project_to_totals
-from hubbub.answers.release import Cell
+from hubbub.answers.cell_text import Cell
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.errors import QueryError

@@ -1,15 +1,12 @@
-"""A distribution over several columns, estimated from noisy tables by Private-PGM, and rows sampled from it.
+"""A distribution over several columns, estimated from noisy tables, and rows sampled from it.
 
-This is post-processing of noisy numbers, so it costs nothing. The package mbi does the estimation (McKenna, Sheldon and
-Miklau 2019); its result is stored as numpy tables over the cliques of a junction tree.
+This is post-processing of noisy numbers, so it costs nothing. The distribution is a graphical model, as in Private-PGM
+(McKenna, Sheldon and Miklau 2019), stored as tables over the cliques of a junction tree.
 
 Tested in tests/analyses/synthetic/test_synthetic.py.
 """
 
-import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -18,50 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
+from hubbub.analyses.synthetic.estimation import NoisyMarginal, estimate
+from hubbub.analyses.synthetic.junction_tree import Clique, Floats, Pair
 
-Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-Clique = tuple[int, ...]
-Pair = tuple[int, int]
 
 #: Steps of the estimation between two selections, and at the end.
-STEPS, LAST_STEPS = 1_000, 2_500
-
-
-@dataclass(frozen=True)
-class NoisyMarginal:
-    """Noisy sums of a table's cells over one or two columns; `groups[k]` maps a category of column k to its sum.
-
-    deviation   the standard deviation of the noise of each sum
-    """
-
-    columns: Clique
-    groups: tuple[tuple[int, ...], ...]
-    noisy: Floats
-    deviation: float
-
-
-@dataclass(frozen=True)
-class _MarginalSums:
-    """The sums of a table's cells by groups; compared by value, so that equal ones compile once."""
-
-    groups: tuple[tuple[int, ...], ...]
-
-    def __call__(self, factor: Any) -> Any:
-        import jax.numpy as jnp
-
-        table = factor.datavector(flatten=False)
-        for axis, groups in enumerate(self.groups):
-            if len(groups) > max(groups) + 1:
-                choice = np.zeros((max(groups) + 1, len(groups)))
-                choice[np.array(groups), np.arange(len(groups))] = 1.0
-                table = jnp.moveaxis(jnp.tensordot(jnp.asarray(choice), table, axes=(1, axis)), 0, axis)
-        return table.ravel()
-
-    def op_norm_sq(self) -> float:
-        """Give the largest eigenvalue of the sums' matrix: the largest number of cells in one sum."""
-        return float(math.prod(int(np.bincount(np.array(groups)).max()) for groups in self.groups))
+STEPS, LAST_STEPS = 100, 400
+#: The weight of the entropy between two selections, and at the end: a larger one needs fewer steps.
+WEIGHT, LAST_WEIGHT = 0.02, 0.004
 
 
 @dataclass(frozen=True)
@@ -75,7 +37,7 @@ class Model:
     cliques: tuple[Clique, ...]
     tables: tuple[Floats, ...]
     links: tuple[tuple[int, int], ...]
-    potentials: Any = None  # mbi's, to go on from
+    potentials: tuple[Floats, ...] = ()  #: of the estimation, to go on from
 
     @cached_property
     def neighbors(self) -> Mapping[int, tuple[int, ...]]:
@@ -181,95 +143,16 @@ def independent(sizes: Sequence[int], ones: Sequence[Floats]) -> Model:
     return Model(tuple(sizes), tuple((i,) for i in range(len(sizes))), tuple(each / each.sum() for each in ones), ())
 
 
-def cells(sizes: Sequence[int], cliques: Sequence[Clique]) -> int:
-    """Count the cells of the junction tree of a model over these cliques."""
-    with private_pgm() as mbi:
-        domain = mbi.Domain(range(len(sizes)), sizes)
-        tree, _ = mbi.junction_tree.make_junction_tree(domain, list(cliques))
-        return sum(math.prod(sizes[c] for c in clique) for clique in tree.nodes)
-
-
 def fit(
-    sizes: Sequence[int], measured: Sequence[NoisyMarginal], total: float, *, steps: int, start: Model | None = None
+    sizes: Sequence[int], measured: Sequence[NoisyMarginal], total: float, *, last: bool, start: Model | None = None
 ) -> Model:
-    """Find the maximum-entropy distribution among those that are nearest to the measurements."""
-    import networkx
-
-    with private_pgm() as mbi:
-        domain = mbi.Domain(range(len(sizes)), sizes)
-        found = [
-            mbi.LinearMeasurement(each.noisy, each.columns, each.deviation, _MarginalSums(each.groups))
-            for each in measured
-        ]
-        cliques = [(column,) for column in range(len(sizes))] + [each.columns for each in measured]
-        estimated = mbi.estimation.MirrorDescent().estimate(
-            domain,
-            found,
-            known_total=float(total),
-            iters=steps,
-            warm_start=None if start is None else start.potentials,
-        )
-        tree, _ = mbi.junction_tree.make_junction_tree(domain, cliques)
-        nodes = sorted(tuple(sorted(node)) for node in tree.nodes)
-        places = {frozenset(node): place for place, node in enumerate(nodes)}
-        links = [
-            (places[frozenset(one)], places[frozenset(other)])
-            for part in networkx.connected_components(tree)
-            for one, other in networkx.bfs_edges(tree, min(part, key=sorted))
-        ]
-        logs = [np.zeros([sizes[c] for c in node]) for node in nodes]
-        for clique in estimated.potentials.cliques:
-            place = next(i for i, node in enumerate(nodes) if set(clique) <= set(node))
-            values = np.asarray(estimated.potentials[clique].values, dtype=np.float64)
-            logs[place] += _spanned(values, tuple(clique), nodes[place])
-    return Model(tuple(sizes), tuple(nodes), calibrated(nodes, logs, links), tuple(links), estimated.potentials)
-
-
-def calibrated(
-    cliques: Sequence[Clique], logs: Sequence[Floats], links: Sequence[tuple[int, int]]
-) -> tuple[Floats, ...]:
-    """Pass messages up and down a tree, so that every clique's table is the marginal of the product of all."""
-    logs = list(logs)
-    up: dict[int, Floats] = {}
-    for parent, child in reversed(links):
-        between = tuple(c for c in cliques[child] if c in cliques[parent])
-        up[child] = _summed(logs[child], cliques[child], between)
-        logs[parent] = logs[parent] + _spanned(up[child], between, cliques[parent])
-    for parent, child in links:
-        between = tuple(c for c in cliques[child] if c in cliques[parent])
-        down = _summed(logs[parent], cliques[parent], between) - up[child]
-        logs[child] = logs[child] + _spanned(down, between, cliques[child])
-    tables = [np.exp(each - each.max()) for each in logs]
-    return tuple(each / each.sum() for each in tables)
-
-
-def _spanned(values: Floats, columns: Clique, clique: Clique) -> Floats:
-    """Align a table over some columns of a clique with the clique's axes."""
-    order = sorted(range(len(columns)), key=lambda i: clique.index(columns[i]))
-    laid = np.transpose(values, order)
-    sizes = iter(laid.shape)
-    return laid.reshape([next(sizes) if c in columns else 1 for c in clique])
-
-
-def _summed(logs: Floats, clique: Clique, wanted: Clique) -> Floats:
-    """Sum logarithms over all columns but the wanted ones, which keep the clique's order."""
-    over = tuple(i for i, c in enumerate(clique) if c not in wanted)
-    top = logs.max(axis=over, keepdims=True)
-    return np.asarray(np.squeeze(top, axis=over) + np.log(np.exp(logs - top).sum(axis=over)))
-
-
-@contextmanager
-def private_pgm() -> Iterator[Any]:
-    """Give the package mbi in double precision, without its warnings about the setup of JAX."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import jax
-            import mbi
-    except ImportError:
-        raise ParameterError(
-            "HB173", "Synthetic data of several columns requires Private-PGM.", 'Run: pip install "hubbub[synth]"'
-        ) from None
-    with warnings.catch_warnings(), jax.enable_x64(True):  # noqa: FBT003 - as JAX has it
-        warnings.simplefilter("ignore")
-        yield mbi
+    """Find the most probable distribution, given the measurements."""
+    found = estimate(
+        sizes,
+        measured,
+        total,
+        steps=LAST_STEPS if last else STEPS,
+        prior=LAST_WEIGHT if last else WEIGHT,
+        start=() if start is None else start.potentials,
+    )
+    return Model(tuple(sizes), found.tree.cliques, found.tables, found.tree.links, found.potentials)

@@ -13,7 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
-from hubbub.analyses.synthetic.model import Clique, Floats, Whole, spread
+from hubbub.analyses.synthetic.junction_tree import Clique, Floats
+from hubbub.analyses.synthetic.model import Whole, spread
 from hubbub.analyses.tables.axes import axes
 from hubbub.analyses.tables.marginals import Counts, Marginal, counts, marginal
 from hubbub.analyses.tables.table_release import expected

@@ -72,7 +72,8 @@ class SynthesisNoise:
     def selection(self, candidates: int) -> Exponential:
         """Select one of several candidates; the event does not depend on their number."""
         part = self._of_each_pair("selections")
-        epsilon = part if self.budget.noise == "laplace" else root_below(8 * part)
+        # see `zcdp_budget`: the Gaussian filter charges (11/7)·ε²/4 for a range of ε
+        epsilon = part if self.budget.noise == "laplace" else root_below(Fraction(56, 11) * part)
         return Exponential.from_epsilon(
             candidates=candidates,
             sensitivity=self.sensitivity.l1,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.analyses.synthetic.columns import Levels
-from hubbub.analyses.synthetic.model import Clique, Floats, Pair, Whole, cells
+from hubbub.analyses.synthetic.junction_tree import Floats, Pair, cells
+from hubbub.analyses.synthetic.model import Whole
 
 
 @dataclass(frozen=True)
@@ -83,5 +84,5 @@ def forest(pairs: Sequence[Pair], more: Pair) -> bool:
 
 def small_enough(sizes: Sequence[int], chosen: Sequence[Pair], among: Iterable[Pair], most: int) -> set[Pair]:
     """Find the pairs that can be added to a model without exceeding a number of cells."""
-    have: list[Clique] = list(dict.fromkeys(chosen))
-    return {pair for pair in among if pair in have or cells(sizes, [*have, pair]) <= most}
+    have = {*chosen}
+    return {pair for pair in among if pair in have or cells(sizes, [*have, pair], most) <= most}

@@ -14,17 +14,9 @@ import numpy as np
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.synthetic.columns import Levels, SyntheticColumn, asked, levels
-from hubbub.analyses.synthetic.model import (
-    LAST_STEPS,
-    STEPS,
-    Model,
-    NoisyMarginal,
-    Pair,
-    Whole,
-    fit,
-    independent,
-    private_pgm,
-)
+from hubbub.analyses.synthetic.estimation import NoisyMarginal
+from hubbub.analyses.synthetic.junction_tree import Pair
+from hubbub.analyses.synthetic.model import Model, Whole, fit, independent
 from hubbub.analyses.synthetic.noise import SynthesisNoise
 from hubbub.analyses.synthetic.select import Candidate, added, candidates, forest, scores, small_enough
 from hubbub.analyses.synthetic.utility import ColumnUtility, column_utilities
@@ -44,6 +36,8 @@ SHARES = {"columns": 0.18, "selections": 0.08, "pairs": 0.72, "report": 0.02}
 MAX_ROWS = 1_000_000
 MAX_CELLS = 200_000
 MAX_PAIRS = 128
+#: How often the model is fitted.
+ROUNDS = 6
 
 
 def synthetic(
@@ -70,10 +64,7 @@ def synthetic(
         setting.fits(size, [labels_width(each.axis.labels) for each in on])
     wide = len(on) > 1
     count = numbers.integer(pairs, "pairs", 1, MAX_PAIRS) if wide and pairs is not None else _usual(len(on))
-    turns = numbers.integer(rounds, "rounds", 1, 10) if rounds is not None else 3
-    if wide:
-        with private_pgm():  # report a missing package before the charge
-            pass
+    turns = numbers.integer(rounds, "rounds", 1, 10) if rounds is not None else ROUNDS
     ones = tuple(marginal(setting, table, [each.axis], where=where) for each in on)
     twos = tuple(
         marginal(setting, table, [one.axis, other.axis], where=where)
@@ -204,8 +195,7 @@ class Synthesis(PreparedAnalysis):
                 chosen.append(each.pair)
                 taken.add(each.pair)
             run.progress(0.1 + 0.8 * (turn + 0.5) / self.rounds, f"telling the model, turn {turn + 1} of {self.rounds}")
-            last = turn == self.rounds - 1
-            model = fit(sizes, measured, total, steps=LAST_STEPS if last else STEPS, start=model if turn else None)
+            model = fit(sizes, measured, total, last=turn == self.rounds - 1, start=model if turn else None)
         return model, measured
 
     def _selected(self, run: Run, scored: Secret[Whole], allowed: Whole) -> int:

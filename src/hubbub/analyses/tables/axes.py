@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from hubbub.answers.release import Cell
+from hubbub.answers.cell_text import Cell
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table, Value
 from hubbub.errors import QueryError

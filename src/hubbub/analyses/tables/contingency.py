@@ -25,10 +25,14 @@ from hubbub.analyses.tables.table_release import (
     table_budgets,
     table_release,
 )
+from hubbub.answers.cell_text import Cell
 from hubbub.answers.estimate import Expected
-from hubbub.answers.release import Cell, Output, Release
+from hubbub.answers.release import Output, Release
 from hubbub.errors import ParameterError, QueryError
+from hubbub.sql.keys import Cells
+from hubbub.sql.measured import WHOLE, describe, measured_views
 from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
+from hubbub.sql.public_rows import never_null
 from hubbub.sql.release_size import NUMBER, labels_width
 
 #: Maximum number of axes of a table, and of its marginals.
@@ -157,13 +161,35 @@ def _publish(measured: _MarginalNoise, whole: bool, run: Run) -> Published:  # n
         return {each: table.astype(np.float64) for each, table in zip(measured.shares, noisy, strict=True)}
 
     noisy = counts(run, [asked]).through(drawn)
+    sums = _released(measured, noisy)
     run.progress(0.4, "fitting")
     every = tuple(range(len(asked.shape)))
     told = measured.lattice.estimate(noisy, sorted({*measured.wanted, every}, key=len))
     fitted = _fitted(measured, noisy, told[every])
     cells: Floats | Whole = _whole(fitted) if whole else np.round(fitted, 6)
     run.progress(0.9, "writing")
-    return Published(_outputs(measured, cells, told, whole=whole), _model(measured, cells))
+    return Published(_outputs(measured, cells, told, whole=whole), _model(measured, cells), measured=sums)
+
+
+def _released(measured: _MarginalNoise, noisy: Mapping[Axes, Floats]) -> dict[str, Any] | None:
+    """Describe the noisy marginals as sums that queries can be derived from: those that leave out no row.
+
+    A row without a category in one axis is in no cell, and in no marginal over the other axes either.
+    """
+    plan = measured.asked.plan
+    described, (cells,) = describe(plan, (None, None)), plan.cells
+    if described is None or cells.kept is not None:
+        return None
+    always = [
+        domain.kind in WHOLE and never_null(key) for domain, key in zip(cells.domains, described.keys, strict=True)
+    ]
+    usable = [each for each in noisy if all(always[i] or i in each for i in range(len(always)))]
+    sets = [Cells(each, tuple(cells.domains[i] for i in each)) for each in usable]
+    events = dict(zip(measured.shares, (each.event for each in measured.mechanisms), strict=True))
+    form = measured_views(described, sets, [plan.measures[0].measure], [[events[each] for each in usable]])
+    if form is None or not usable:
+        return None
+    return form | {"sums": [[int(value) for each in usable for value in noisy[each].ravel()]]}
 
 
 def _fitted(measured: _MarginalNoise, noisy: Mapping[Axes, Floats], start: Floats) -> Floats:

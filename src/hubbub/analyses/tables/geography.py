@@ -27,8 +27,9 @@ from hubbub.analyses.tables.table_release import (
     table_budgets,
     table_release,
 )
+from hubbub.answers.cell_text import Cell
 from hubbub.answers.estimate import Expected
-from hubbub.answers.release import Cell, Output, Release
+from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
 from hubbub.core.numbers import Number
 from hubbub.errors import ParameterError, QueryError
@@ -145,8 +146,9 @@ def _measured(
     found = descend(slope, np.full(len(moved), 1 / sqrt(len(moved)))) ** 2
     shares = np.maximum(found / found.sum(), _LEAST)
     shares /= shares.sum()
-    mechanisms = budget.mechanisms(moved, shares.tolist())
-    return _LevelNoise(asked, tree, names, budget, tuple(shares.tolist()), moved, mechanisms, variances(shares))
+    chosen: list[float] = shares.tolist()
+    drawn = tuple(budget.deviation(each, share) ** 2 for each, share in zip(moved, chosen, strict=True))
+    return _LevelNoise(asked, tree, names, budget, tuple(chosen), moved, budget.mechanisms(moved, chosen), drawn)
 
 
 def _error(tree: Tree, variances: Sequence[float], matters: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.tables.consistency import Floats, Whole, project_to_totals, round_to_totals
-from hubbub.answers.release import Cell
+from hubbub.answers.cell_text import Cell
 from hubbub.errors import QueryError
 
 Places = NDArray[np.int64]

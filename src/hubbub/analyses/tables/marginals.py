@@ -116,7 +116,10 @@ def marginal(
     if where is not None and not isinstance(where, str):
         raise QueryError("HB587", "where must be a string.", "Use where => 'age >= 18'.")
     by_unit = count == "units" and unit is not None and unit.column is not None
-    asked = f"COUNT(DISTINCT {DUCKDB.identifier(unit.column or '')})" if by_unit and unit is not None else "COUNT(*)"
+    name = setting.table(table).privacy_id
+    if by_unit and name is None:
+        raise QueryError("HB587", f"No visible column of {table} names its privacy unit.", "Use count => 'rows'.")
+    asked = f"COUNT(DISTINCT {DUCKDB.identifier(name or '')})" if by_unit else "COUNT(*)"
     # a name that no column has, so that every column can be a group key
     named = max((each.name for each in setting.table(table).columns), key=len) + "_"
     text = f"SELECT {asked} AS {DUCKDB.identifier(named)} FROM {DUCKDB.identifier(table)}"  # noqa: S608 - bound and checked

@@ -64,6 +64,23 @@ class Gram:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class DenseGram:
+    """WᵀW of any workload, entry by entry."""
+
+    matrix: Floats
+
+    @property
+    def diagonal(self) -> Floats:
+        """How often each bin is in a query."""
+        return np.diag(self.matrix)
+
+    def right_of(self, rows: Floats) -> Floats:
+        """Give rows·matrix."""
+        found: Floats = rows @ self.matrix
+        return found
+
+
 def ranges_gram(size: int) -> Gram:
     """Give how often two bins are in one range of so many bins, over the number of ranges."""
     place = np.arange(size, dtype=np.float64)
@@ -75,13 +92,13 @@ def prefixes_gram(size: int) -> Gram:
     return Gram(np.full(size, 1 / float(size)), size - np.arange(size, dtype=np.float64))
 
 
-def grouped(gram: Gram, groups: int) -> Floats:
+def grouped(gram: Gram | DenseGram, groups: int) -> Floats:
     """Find overlapping groups of bins that are best measured beside the bins themselves, under an L1 sensitivity.
 
     The strategy is (I; B)·D with D such that every column adds up to 1 (McKenna, Miklau, Hay and Machanavajjhala 2018);
     what is minimised over B ≥ 0 is tr((AᵀA)⁻¹·gram), the mean variance of the answers for a unit of noise.
     """
-    size = len(gram.before)
+    size = len(gram.diagonal)
     middles = (np.arange(groups)[:, None] + 0.5) * size / groups
     place = np.arange(size)
     # blocks side by side, each a little different, since the search cannot tell apart what is alike
@@ -96,7 +113,7 @@ def grouped(gram: Gram, groups: int) -> Floats:
     return descend(slope, np.sqrt(start).ravel()).reshape(groups, size) ** 2
 
 
-def _grouped_error(weights: Floats, gram: Gram) -> tuple[float, Floats]:
+def _grouped_error(weights: Floats, gram: Gram | DenseGram) -> tuple[float, Floats]:
     """Give tr(D⁻¹(I + BᵀB)⁻¹D⁻¹·gram) and its slope in B, by the inverse of the small matrix M = I + BBᵀ.
 
     With S = D⁻¹·gram·D⁻¹ and H = M⁻¹BS the error is tr S − ΣB∘H. Its slope at fixed D is −2·B(I + BᵀB)⁻¹S(I + BᵀB)⁻¹,
@@ -172,6 +189,25 @@ def dense(gram: Gram) -> Floats:
     if coarse is not gram:
         diagonal = np.interp(_middles(size), _middles(_COARSE), diagonal)
     found = _power(_weighted(gram, diagonal), 0.25, mirrored=gram.mirrored) / np.sqrt(diagonal)
+    return np.asarray(found / np.sqrt((found**2).sum(axis=0)), dtype=np.float64)
+
+
+def dense_of(matrix: Floats) -> Floats:
+    """Find the strategy of `dense` for the gram matrix of any workload.
+
+    A little of the identity is added, so that the strategy has an inverse where the workload does not read all bins.
+    """
+    size = len(matrix)
+    whole = matrix + np.eye(size) * (1e-9 * float(np.trace(matrix)) / size)
+    diagonal = np.sqrt(np.diag(whole))
+    for _ in range(_FIXED_POINT):
+        deadline.check()
+        root = np.sqrt(diagonal)
+        before, diagonal = diagonal, np.diag(_power(whole * np.outer(root, root), 0.5, mirrored=False)).copy()
+        if np.abs(diagonal - before).max() < 1e-3 * diagonal.max():
+            break
+    root = np.sqrt(diagonal)
+    found = _power(whole * np.outer(root, root), 0.25, mirrored=False) / root
     return np.asarray(found / np.sqrt((found**2).sum(axis=0)), dtype=np.float64)
 
 

@@ -76,8 +76,3 @@ def theorem_3(bits: int, people: int, epsilon: float) -> float:
 def theorem_3_printed(bits: int, people: int, epsilon: float) -> float:
     """Return theorem 3 with the printed δ."""
     return people * printed(bits, epsilon, 1 / (6 * people))
-
-
-def proposition_2(bits: int, people: int, epsilon: float) -> float:
-    """Return proposition 2 of 2006 (one parity, randomized response) with explicit constants: n steps, α = 1/3."""
-    return people * corrected(bits, epsilon, 1 / 3)

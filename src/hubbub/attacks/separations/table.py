@@ -18,7 +18,7 @@ _HISTOGRAM_BITS, _HISTOGRAM_PEOPLE = 10, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SeparationRow:
     """Statistical differences between "no one" and "everyone" for d bits and n people at one ε.
 
     response    2^d-ary randomized response, exact; `subset` is subset response for one person (None for more)
@@ -46,13 +46,13 @@ class Row:
         return asdict(self)
 
 
-def row(bits: int, people: int, epsilon: numbers.Number) -> Row:
+def row(bits: int, people: int, epsilon: numbers.Number) -> SeparationRow:
     """Compute the row of one number of bits and people."""
     bits, people = numbers.integer(bits, "bits", 1, 24), numbers.integer(people, "people", 1, 10**9)
     at = float(numbers.epsilon(epsilon))
     one = parity.response_difference(bits, at)
     small = bits <= _HISTOGRAM_BITS and people <= _HISTOGRAM_PEOPLE
-    return Row(
+    return SeparationRow(
         bits,
         people,
         repeated(one, people),
@@ -84,7 +84,7 @@ def people_needed(one: float, wanted: float = 0.5) -> int:
 
 def rows(
     *, epsilon: numbers.Number, bits: Sequence[int] = BITS, people: Sequence[int] = (1, 100, 10_000)
-) -> tuple[Row, ...]:
+) -> tuple[SeparationRow, ...]:
     """Compute the table over bits and people."""
     return tuple(row(d, n, epsilon) for d in bits for n in people)
 

@@ -10,6 +10,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
+from hubbub.answers.statements import AnySession, set_option
 from hubbub.client.dbapi.cursor import Connection, Cursor
 from hubbub.client.dbapi.errors import (
     DatabaseError,
@@ -24,7 +25,6 @@ from hubbub.client.dbapi.errors import (
     Warning,  # noqa: A004 - the name that PEP 249 gives it
     translate_errors,
 )
-from hubbub.client.dbapi.statements import AnySession, set_option
 from hubbub.errors import engine_missing
 
 apilevel = "2.0"

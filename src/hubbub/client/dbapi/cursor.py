@@ -8,12 +8,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from hubbub.answers import statements
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
+from hubbub.answers.statements import AnySession, Result
 from hubbub.client.dbapi import errors as failures
-from hubbub.client.dbapi import statements
 from hubbub.client.dbapi.errors import InterfaceError, NotSupportedError, ProgrammingError, translate_errors
-from hubbub.client.dbapi.statements import AnySession, Result
 from hubbub.errors import ParameterError
 
 Description = tuple[str, type, None, None, None, None, bool]

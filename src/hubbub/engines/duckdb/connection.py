@@ -6,9 +6,11 @@ Tested in tests/engines/test_locks.py.
 import logging
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,13 +18,18 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.asked import once
 from hubbub.core.secret import Secret
 from hubbub.engines import files
 from hubbub.engines.base import Arrays, EngineLimits, View, identifier
-from hubbub.engines.duckdb.database import guess_types, open_locked, schema
+from hubbub.engines.duckdb.database import check_source, guess_types, open_locked, schema
+from hubbub.engines.duckdb.delta import Snapshot, check_columns, read_snapshot
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
+
+#: What a query gives: its result, or the name of its error.
+Result = Secret[Arrays] | str
 
 #: Maximum number of concurrent queries; more wait in a queue.
 _MAX_CONCURRENT = 32
@@ -31,10 +38,15 @@ _MAX_CONCURRENT = 32
 class _Database:
     """One in-memory database over the files. It is closed when it is retired and its last query has ended."""
 
-    def __init__(self, views: tuple[View, ...], limits: EngineLimits) -> None:
+    def __init__(self, views: tuple[View, ...], limits: EngineLimits, snapshots: Mapping[str, Snapshot]) -> None:
+        self.snapshots = {
+            view.name: snapshots.get(view.name) or read_snapshot(view.source)
+            for view in views
+            if view.source.form == "delta"
+        }
         self.spill = tempfile.TemporaryDirectory(prefix="hubbub-")
         try:
-            self.root = open_locked(views, limits, Path(self.spill.name))
+            self.root = open_locked(views, limits, Path(self.spill.name), self.snapshots)
         except BaseException:
             self.spill.cleanup()
             raise
@@ -66,15 +78,20 @@ class DuckDBEngine:
         self._database: _Database | None = None
         self._signatures: dict[str, tuple[tuple[int, ...], ...]] = {}
         self._digests: dict[str, bytes] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._seen = threading.local()  # the snapshots that each thread has taken fingerprints of
         self._running: dict[duckdb.DuckDBPyConnection, int] = {}
         self._workers = ThreadPoolExecutor(max_workers=_MAX_CONCURRENT, thread_name_prefix="hubbub-engine")
 
     def run(self, sql: str) -> Secret[Arrays]:
         """Run one SELECT in a separate thread, so that an interrupt of the caller stops it immediately."""
         cursors: list[duckdb.DuckDBPyConnection] = []
-        running = self._workers.submit(self._run, sql, cursors, threading.get_ident())
+        begun: list[float] = []
+        seen = {name: held for name, held in self._seen_here().items() if identifier(name) in sql}
+        run = copy_context().run  # it says who asks: see `once`
+        running = self._workers.submit(run, self._run, sql, cursors, begun, threading.get_ident(), seen)
         try:
-            result = running.result()
+            result = _within(running, cursors, begun, self._limits.seconds)
         except BaseException:
             while not running.done():  # repeat, because the query may not have started yet
                 for cursor in cursors:
@@ -93,9 +110,16 @@ class DuckDBEngine:
         with self._mutex:
             if self._signatures.get(name) != now:
                 self._retire()
-                self._digests[name] = files.digest(source)
+                check_source(source)
+                self._digests[name] = self._read_digest(name)
                 self._signatures[name] = now
+            if name in self._snapshots:
+                self._seen.snapshots = {**self._seen_here(), name: self._snapshots[name]}
             return Secret(self._digests[name])
+
+    def content_hash(self, name: str) -> Secret[bytes] | None:  # noqa: ARG002
+        """Return None: the fingerprint of a file is a hash of its content."""
+        return None
 
     def interrupt(self, caller: int | None = None) -> None:
         """Stop all running queries, or those started by one thread."""
@@ -109,18 +133,37 @@ class DuckDBEngine:
         with self._mutex:
             self._retire()
 
-    def _run(self, sql: str, cursors: list[duckdb.DuckDBPyConnection], caller: int) -> Secret[Arrays] | str:
+    def _read_digest(self, name: str) -> bytes:
+        view = self._views[name]
+        if view.source.form != "delta":
+            return files.digest(view.source)
+        snapshot = read_snapshot(view.source)
+        check_columns(snapshot, view)
+        self._snapshots[name] = snapshot
+        return snapshot.fingerprint
+
+    def _seen_here(self) -> dict[str, Snapshot]:
+        return getattr(self._seen, "snapshots", {})
+
+    def _run(
+        self,
+        sql: str,
+        cursors: list[duckdb.DuckDBPyConnection],
+        begun: list[float],
+        caller: int,
+        seen: Mapping[str, Snapshot],
+    ) -> Result:
         """Return the result or the class name of the error. The error message may contain data."""
         try:
             with self._mutex:
-                database = self._database = self._database or _Database(tuple(self._views.values()), self._limits)
+                database = self._open(seen)
                 cursor = database.root.cursor()
                 database.users += 1
             self._running[cursor] = caller
             cursors.append(cursor)
+            begun.append(time.monotonic())
             try:
-                with _time_limit(cursor, self._limits.seconds):
-                    return Secret(_fetch(cursor, sql))
+                return Secret(_fetch(cursor, sql))
             finally:
                 self._running.pop(cursor, None)
                 cursor.close()
@@ -130,6 +173,22 @@ class DuckDBEngine:
         except Exception as error:  # noqa: BLE001 - no error may leave the engine
             return type(error).__name__
 
+    def _open(self, seen: Mapping[str, Snapshot]) -> _Database:
+        """Return the database; for a caller that has seen older snapshots than it has, one with these.
+
+        The caller took the fingerprints of its query before the charge. A commit may have come since, and another query
+        may have seen it: every statement still reads the version that was fingerprinted.
+        """
+        views = tuple(self._views.values())
+        if self._database is None:
+            self._database = _Database(views, self._limits, self._snapshots)
+        current = self._database.snapshots
+        if all(current[name] is snapshot for name, snapshot in seen.items()):
+            return self._database
+        older = _Database(views, self._limits, {**current, **seen})
+        older.retired = True
+        return older
+
     def _retire(self) -> None:
         if self._database is not None:
             self._database.retired = True
@@ -137,51 +196,69 @@ class DuckDBEngine:
             self._database = None
 
 
-@contextmanager
-def _time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    """Interrupt a query that takes too long. DuckDB does not check its own time limit while it filters.
+def _within(
+    running: Future[Result], cursors: Sequence[duckdb.DuckDBPyConnection], begun: Sequence[float], seconds: float
+) -> Result:
+    """Wait for a query, and interrupt one that takes too long.
 
-    It checks for interrupts every 2,048 rows. Interrupts are repeated until the query has ended, because a starting
-    statement clears an earlier interrupt.
+    DuckDB does not check its own time limit while it filters, but it checks for interrupts every 2,048 rows. Interrupts
+    are repeated until the query has ended, because a starting statement clears an earlier interrupt. The time that a
+    query waits for its turn does not count.
     """
-    ended = threading.Event()
-
-    def watch() -> None:
-        if not ended.wait(seconds):
-            while not ended.wait(0.05):
-                cursor.interrupt()
-
-    watcher = threading.Thread(target=watch, name="hubbub-limit", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
+    left = seconds
+    while True:
+        with suppress(TimeoutError):
+            return running.result(timeout=left)
+        left = seconds if not begun else begun[0] + seconds - time.monotonic()
+        if left <= 0:
+            left = 0.05
+            for cursor in cursors:
+                with suppress(duckdb.Error):  # it may have ended and be closed by now
+                    cursor.interrupt()
 
 
-def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
+def _parse(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """Parse one SELECT; its text alone decides the result, which no connection owns."""
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise ValueError("not one SELECT")
-    cursor.execute(statements[0])
-    names = [name for name, *_ in cursor.description]
-    wide = [name for name, kind, *_ in cursor.description if str(kind) == "HUGEINT"]
-    if not wide:
+    return statements[0]
+
+
+def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
+    # parsing takes about a seventh of a small question; DuckDB plans a prepared statement again each time, so that
+    # preparing would save no more than this
+    cursor.execute(once(("statement", sql), lambda: _parse(cursor, sql), weigh=lambda _: 4 * len(sql)))
+    described = cursor.description  # DuckDB makes it anew each time
+    # by the type of the upper half
+    wide = [_WIDE.get(str(kind)) for _, kind, *_ in described]
+    if not any(wide):
         return cast("Arrays", cursor.fetchnumpy())
+    names = _distinct([str(name) for name, *_ in described])
     # numpy has no 128-bit integers and a double would round, so fetch two halves
     halves = ", ".join(
-        f"({q} >> 64)::BIGINT AS {identifier(name + ' high')},"
-        f" ({q} & 18446744073709551615::HUGEINT)::UBIGINT AS {identifier(name + ' low')}"
-        if name in wide
-        else q
-        for name, q in ((name, identifier(name)) for name in names)
+        f"c{i}" if upper is None else f"(c{i} >> 64)::{upper} AS high{i}, (c{i} & {2**64 - 1})::UBIGINT AS low{i}"
+        for i, upper in enumerate(wide)
     )
-    parts = cast("Arrays", cursor.execute(f"SELECT {halves} FROM ({sql})").fetchnumpy())  # noqa: S608
+    places = ", ".join(f"c{i}" for i in range(len(names)))
+    text = f"SELECT {halves} FROM ({sql}) AS halves({places})"  # noqa: S608
+    parts = cast("Arrays", cursor.execute(text).fetchnumpy())
     return {
-        name: _join_halves(parts[name + " high"], parts[name + " low"]) if name in wide else parts[name]
-        for name in names
+        name: _join_halves(parts[f"high{i}"], parts[f"low{i}"]) if wide[i] else parts[f"c{i}"]
+        for i, name in enumerate(names)
     }
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Number equal names as DuckDB does, whatever their case."""
+    found: dict[str, str] = {}
+    for name in names:
+        candidate, n = name, 0
+        while candidate.lower() in found:
+            n += 1
+            candidate = f"{name}_{n}"
+        found[candidate.lower()] = candidate
+    return list(found.values())
 
 
 def _join_halves(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
@@ -190,6 +267,10 @@ def _join_halves(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
         return narrow
     whole: NDArray[Any] = high.astype(object) * 2**64 + low.astype(object)
     return whole
+
+
+#: Types of 128 bits, and those of their upper halves.
+_WIDE = {"HUGEINT": "BIGINT", "UHUGEINT": "UBIGINT"}
 
 
 __all__ = ["DuckDBEngine", "guess_types", "schema"]

@@ -1,10 +1,12 @@
 """Open DuckDB over the declared files and lock it down: queries cannot access anything that is not declared.
 
-Parquet and DuckDB files are read in place. CSV files and SQLite tables are loaded, with casts that cannot fail.
+Parquet and DuckDB files and Delta Lake tables are read in place. CSV files and SQLite tables are loaded, with casts
+that cannot fail.
 
 Tested in tests/engines/test_sources.py.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -12,15 +14,19 @@ import duckdb
 from hubbub.core.schema import Kind
 from hubbub.engines import files
 from hubbub.engines.base import (
+    CSV_TEXT,
     LOOSE_COLLATION,
     DataSource,
     EngineLimits,
     Field,
+    UnreachableError,
     View,
     collation_query,
     identifier,
     rounding_reason,
 )
+from hubbub.engines.duckdb.delta import NO_SNAPSHOTS, Snapshot, read_snapshot
+from hubbub.engines.duckdb.views import check_views
 from hubbub.errors import ConfigError
 
 _KINDS: dict[str, Kind] = {
@@ -37,7 +43,8 @@ _KINDS: dict[str, Kind] = {
     "UINTEGER": Kind.INTEGER,
     **{f"TIMESTAMP{tail}": Kind.TIMESTAMP for tail in ("", "_S", "_MS", "_NS", " WITH TIME ZONE")},
 }
-_TYPES: dict[Kind, str] = {
+#: The type in DuckDB that each kind of column is read as.
+TYPES: dict[Kind, str] = {
     Kind.BOOLEAN: "BOOLEAN",
     Kind.INTEGER: "BIGINT",
     Kind.REAL: "DOUBLE",
@@ -53,11 +60,29 @@ def schema(source: DataSource) -> tuple[Field, ...]:
     """Read the names and types of a table's columns from a header, footer or catalog, never a value."""
     files.check_readable(source)
     if source.form == "csv":
-        return tuple(Field(name, "text in a CSV file", None) for name in files.csv_header(source.path)[1])
+        return tuple(Field(name, CSV_TEXT, None) for name in files.csv_header(source.path)[1])
     if source.form == "sqlite":
         return files.sqlite_fields(source)
+    if source.form == "delta":
+        try:
+            return read_snapshot(source).fields
+        except UnreachableError as error:
+            raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
     with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
         return _described(connection, source)
+
+
+def check_source(source: DataSource) -> None:
+    """Raise an error if the table of a database file is now a view whose rows change by themselves."""
+    if source.form == "sqlite":
+        files.check_sqlite(source)
+    elif source.form == "duckdb":
+        with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+            try:
+                connection.execute(f"ATTACH {_text(source.path)} AS {identifier('$source')} (READ_ONLY)")
+                check_views(connection, "$source", source.table or "")
+            except duckdb.Error:
+                raise UnreachableError("the file is not readable", "Check the file with `hubbub check`.") from None
 
 
 def guess_types(source: DataSource) -> tuple[Field, ...]:
@@ -82,6 +107,7 @@ def _described(connection: duckdb.DuckDBPyConnection, source: DataSource) -> tup
             ).fetchall()
             if (source.table,) not in tables:
                 raise files.no_such_table(source, [name for (name,) in tables])
+            check_views(connection, "$source", source.table or "")
         relation = _relation(source, "$source")
         rows = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
         # of the formats that are read in place, only a database has collations
@@ -89,6 +115,8 @@ def _described(connection: duckdb.DuckDBPyConnection, source: DataSource) -> tup
         distinguishes = {
             name: connection.execute(collation_query(identifier(name), relation)).fetchone() for name in texts
         }
+    except UnreachableError as error:
+        raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
     except duckdb.Error:
         raise ConfigError(
             "HB411",
@@ -106,12 +134,14 @@ def _described(connection: duckdb.DuckDBPyConnection, source: DataSource) -> tup
     )
 
 
-def open_locked(views: tuple[View, ...], limits: EngineLimits, spill: Path) -> duckdb.DuckDBPyConnection:
-    """Open the declared files in a new DuckDB database and lock it permanently."""
+def open_locked(
+    views: tuple[View, ...], limits: EngineLimits, spill: Path, snapshots: Mapping[str, Snapshot] = NO_SNAPSHOTS
+) -> duckdb.DuckDBPyConnection:
+    """Open the declared files in a new DuckDB database and lock it permanently; `snapshots` of Delta Lake by view."""
     root = duckdb.connect(
         ":memory:",
         config={
-            "memory_limit": f"{limits.memory}MB",
+            "memory_limit": f"{limits.local_memory}MB",
             "threads": str(limits.threads),
             "max_execution_time": str(limits.seconds * 1000),
             "autoinstall_known_extensions": "false",
@@ -125,9 +155,15 @@ def open_locked(views: tuple[View, ...], limits: EngineLimits, spill: Path) -> d
     try:
         root.execute("SET TimeZone = 'UTC'")
         root.execute(f"SET temp_directory = {_text(spill)}")
-        root.execute(f"SET max_temp_directory_size = '{limits.disk}MB'")
-        paths = sorted({str(view.source.path.resolve()) for view in views if view.source.form == "parquet"})
-        root.execute(f"SET allowed_paths = [{', '.join(map(_literal, paths))}]")
+        root.execute(f"SET max_temp_directory_size = '{limits.local_disk(spill)}MB'")
+        paths = {str(view.source.path.resolve()) for view in views if view.source.form == "parquet"}
+        opened = {
+            view.name: snapshots[view.name].relation(view, spill / f"delta{place}")
+            for place, view in enumerate(views)
+            if view.source.form == "delta"
+        }
+        paths |= {str(path) for _, links, _ in opened.values() for path in links}
+        root.execute(f"SET allowed_paths = [{', '.join(map(_literal, sorted(paths)))}]")
         databases = sorted({view.source.path for view in views if view.source.form == "duckdb"})
         for number, path in enumerate(databases):
             root.execute(f"ATTACH {_text(path)} AS {identifier(f'$source{number}')} (READ_ONLY)")
@@ -136,9 +172,14 @@ def open_locked(views: tuple[View, ...], limits: EngineLimits, spill: Path) -> d
         for view in views:
             if view.source.form in ("csv", "sqlite"):
                 _load(root, view)
+            elif view.source.form == "delta":
+                relation, _, types = opened[view.name]
+                _show(root, view, relation, types)
             else:
-                _show(root, view, f"$source{databases.index(view.source.path)}" if view.source.form == "duckdb" else "")
-        for file in spill.iterdir():
+                catalog = f"$source{databases.index(view.source.path)}" if view.source.form == "duckdb" else ""
+                relation = _relation(view.source, catalog)
+                _show(root, view, relation, _types(root, relation))
+        for file in spill.glob("*.duckdb*"):
             file.chmod(0o600)  # the folder is private, but the umask may have left the file readable
         root.execute("SET enable_external_access = false")
         root.execute("SET lock_configuration = true")
@@ -148,10 +189,12 @@ def open_locked(views: tuple[View, ...], limits: EngineLimits, spill: Path) -> d
     return root
 
 
-def _show(root: duckdb.DuckDBPyConnection, view: View, catalog: str) -> None:
-    """Create a view on a Parquet or DuckDB file."""
-    relation = _relation(view.source, catalog)
-    types = {name: kind for name, kind, *_ in root.execute(f"DESCRIBE FROM {relation}").fetchall()}
+def _types(root: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
+    return {name: kind for name, kind, *_ in root.execute(f"DESCRIBE FROM {relation}").fetchall()}
+
+
+def _show(root: duckdb.DuckDBPyConnection, view: View, relation: str, types: Mapping[str, str]) -> None:
+    """Create a view on a file that is read in place."""
     shown = ", ".join(_column(name, kind, types[name]) for name, kind in view.columns)
     root.execute(f"CREATE VIEW {identifier(view.name)} AS SELECT {shown} FROM {relation}")  # noqa: S608
 
@@ -163,10 +206,10 @@ def _load(root: duckdb.DuckDBPyConnection, view: View) -> None:
     fails and prints the line. The extension that reads SQLite in place is not part of DuckDB and would be downloaded.
     """
     target = f"{identifier('$loaded') + '.' if _is_large(view) else ''}{identifier(view.name)}"
-    declared = ", ".join(f"{identifier(name)} {_TYPES[kind]}" for name, kind in view.columns)
+    declared = ", ".join(f"{identifier(name)} {TYPES[kind]}" for name, kind in view.columns)
     # the trim, which a cast does anyway, keeps the cast out of the CSV reader
     shown = ", ".join(
-        identifier(name) if kind is Kind.TEXT else f"TRY_CAST(trim({identifier(name)}) AS {_TYPES[kind]})"
+        identifier(name) if kind is Kind.TEXT else f"TRY_CAST(trim({identifier(name)}) AS {TYPES[kind]})"
         for name, kind in view.columns
     )
     root.execute(f"CREATE TABLE {target} ({declared})")
@@ -187,12 +230,12 @@ def _is_large(view: View) -> bool:
 
 def _column(name: str, kind: Kind, type_name: str) -> str:
     quoted = identifier(name)
-    if type_name == _TYPES[kind] or type_name in _WITHOUT_CAST.get(kind, ()):
+    if type_name == TYPES[kind] or type_name in _WITHOUT_CAST.get(kind, ()):
         return quoted
     # equal numbers must have the same text
     once = kind is Kind.TEXT and _KINDS.get(type_name) is Kind.REAL
     value = f"CASE WHEN {quoted} = 0 OR isnan({quoted}) THEN abs({quoted}) ELSE {quoted} END" if once else quoted
-    return f"TRY_CAST({value} AS {_TYPES[kind]}) AS {quoted}"
+    return f"TRY_CAST({value} AS {TYPES[kind]}) AS {quoted}"
 
 
 def _relation(source: DataSource, catalog: str) -> str:
@@ -200,6 +243,11 @@ def _relation(source: DataSource, catalog: str) -> str:
         return f"{identifier(catalog)}.main.{identifier(source.table or '')}"
     if source.form == "parquet":
         return f"read_parquet({_text(source.path)})"
+    return csv_relation(source)
+
+
+def csv_relation(source: DataSource) -> str:
+    """Write the relation that reads a CSV file, every field as text."""
     delimiter, header = files.csv_header(source.path)
     columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in header)
     # Every field is text and unreadable lines are skipped, so that no value can make the reader fail. Use one thread:

@@ -1,21 +1,21 @@
-"""Read columns, types and change counters of PostgreSQL tables from the catalog, never a value.
+"""Read columns and types of PostgreSQL tables from the catalog, never a value.
 
 Tested in tests/engines/test_postgres.py.
 """
 
-import hashlib
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.schema import Kind
 from hubbub.engines.base import LOOSE_COLLATION, DataSource, EngineLimits, Field, UnreachableError, View, identifier
+from hubbub.engines.postgres.problems import explain_connection
+from hubbub.engines.postgres.views import check_views
 from hubbub.errors import ConfigError
 
 try:
     import psycopg
-    from psycopg import errors
 except ModuleNotFoundError as _missing:
     raise ConfigError(
         "HB411",
@@ -31,13 +31,14 @@ else:
 #: The oldest supported version of the server.
 _MIN_VERSION = 140_000
 
+#: Settings of every transaction. None is set for a session: behind a pooler such as PgBouncer, the next transaction
+#: may run in another session of the server, and this one may serve another client.
 _SETTINGS = (
-    "SET default_transaction_read_only = on; SET search_path = pg_catalog; SET TimeZone = 'UTC'; "
-    "SET DateStyle = 'ISO, YMD'; SET extra_float_digits = 1; SET row_security = off; "
-    "SET IntervalStyle = 'postgres'; SET bytea_output = 'hex'; "
-    "SET standard_conforming_strings = on; SET jit = off; SET lock_timeout = '10s'; "
-    "SET idle_in_transaction_session_timeout = '60s'; "
-    "SET statement_timeout = {milliseconds}; SET work_mem = '{memory}MB'"
+    "SET LOCAL search_path = pg_catalog; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; "
+    "SET LOCAL extra_float_digits = 1; SET LOCAL row_security = off; SET LOCAL IntervalStyle = 'postgres'; "
+    "SET LOCAL bytea_output = 'hex'; SET LOCAL standard_conforming_strings = on; SET LOCAL jit = off; "
+    "SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '60s'; "
+    "SET LOCAL statement_timeout = {milliseconds}; SET LOCAL work_mem = '{memory}MB'"
 )
 
 _KINDS: Mapping[str, Kind] = {
@@ -84,33 +85,19 @@ FROM pg_attribute AS a JOIN based AS b ON b.attnum = a.attnum AND b.typtype <> '
 LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
 WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-#: The tables that a view reads, directly or through views, and the parse tree of each view with its function OIDs.
-_UNDER = """
-WITH RECURSIVE under AS (
-    SELECT %(oid)s::oid AS oid
-    UNION
-    SELECT d.refobjid FROM under AS u JOIN pg_rewrite AS r ON r.ev_class = u.oid
-    JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-        AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> u.oid
-)
-SELECT c.oid, c.relkind::text, c.relfilenode, r.ev_action::text,
-       pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid), pg_stat_get_tuples_deleted(c.oid),
-       pg_relation_size(c.oid)
-FROM under AS u JOIN pg_class AS c ON c.oid = u.oid
-LEFT JOIN pg_rewrite AS r ON r.ev_class = c.oid AND r.rulename = '_RETURN'
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY c.oid
+#: The columns of each unique index that holds at the end of every statement, for all rows, without expressions.
+_UNIQUE = """
+SELECT array_agg(a.attname::text) FROM pg_index AS i
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
+JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %(oid)s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
+      AND i.indexprs IS NULL AND k.place <= i.indnkeyatts
+      AND NOT EXISTS (
+          SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhparent
+          WHERE h.inhparent = i.indrelid AND c.relkind <> 'p'
+      )
+GROUP BY i.indexrelid
 """
-_PARTS = """
-SELECT c.oid, c.relkind::text, c.relfilenode, '', pg_stat_get_tuples_inserted(c.oid),
-       pg_stat_get_tuples_updated(c.oid), pg_stat_get_tuples_deleted(c.oid), pg_relation_size(c.oid)
-FROM pg_class AS c WHERE c.oid IN (
-    WITH RECURSIVE parts AS (
-        SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = ANY(%(oids)s::oid[])
-        UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts AS p ON i.inhparent = p.inhrelid
-    ) SELECT inhrelid FROM parts
-) ORDER BY c.oid
-"""
-_CALLED = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +110,17 @@ class TableDescription:
     fields: tuple[Field, ...]
 
 
-def connect(address: str, limits: EngineLimits) -> Connection:
-    """Open a read-only session with limits. Its search_path is pg_catalog, so tables need qualified names."""
+def connect(address: str) -> Connection:
+    """Open a session. It is used in transactions of `transaction` only, and prepares no statements on the server."""
     session: Connection = psycopg.connect(
         address,
         autocommit=True,
         connect_timeout=10,
         application_name="hubbub",
         client_encoding="UTF8",
+        prepare_threshold=None,
     )
     try:
-        memory = max(4, limits.memory // 4)
-        session.execute(_SETTINGS.format(milliseconds=limits.seconds * 1000, memory=memory).encode())
-        # make every transaction read-only too, because a statement could change the session setting
         session.read_only = True
         version = session.info.server_version
         encoding = session.execute("SELECT current_setting('server_encoding')").fetchone()
@@ -151,15 +136,24 @@ def connect(address: str, limits: EngineLimits) -> Connection:
     return session
 
 
+@contextmanager
+def transaction(session: Connection, limits: EngineLimits) -> Iterator[None]:
+    """Open a read-only transaction with limits. Its search_path is pg_catalog, so tables need qualified names."""
+    with session.transaction():
+        memory = max(4, limits.server_memory // 4)
+        session.execute(_SETTINGS.format(milliseconds=limits.seconds * 1000, memory=memory).encode())
+        yield
+
+
 def schema(source: DataSource) -> tuple[Field, ...]:
     """Read the names and types of a table's columns from the catalog."""
     try:
-        with connect(source.address, EngineLimits(seconds=30)) as session:
+        with connect(source.address) as session, transaction(session, EngineLimits(seconds=30)):
             return describe(session, source).fields
     except UnreachableError as error:
         raise ConfigError("HB411", f"{source.shown} cannot be used: {error.why}.", error.remedy) from None
     except psycopg.Error as error:
-        why, remedy = explain_error(error)
+        why, remedy = explain_connection(error, source.address)
         raise ConfigError("HB411", f"{source.shown} cannot be read: {why}.", remedy) from None
 
 
@@ -192,9 +186,18 @@ def describe(session: Connection, source: DataSource) -> TableDescription:
             # computed on read, by an expression that may fail on some row
             shown, kind_of = f"{shown}, generated on read", None
         types[name] = base
-        fields.append(Field(name, shown, kind_of, _unfit(base, deterministic=deterministic)))
-    _check_stable(session, oid)
+        unfit = _unfit(base, deterministic=deterministic)
+        fields.append(Field(name, shown, kind_of, unfit, _readable(base) if kind_of else frozenset()))
+    check_views(session, oid)
     return TableDescription(oid, kind, types, tuple(fields))
+
+
+def has_unique_constraint(session: Connection, table: TableDescription, columns: tuple[str, ...]) -> bool:
+    """Return whether a unique index makes these columns identify a row of a table (a view has none).
+
+    The index of a table that others inherit from says nothing about their rows, which a query of it reads as well.
+    """
+    return any(set(names) <= set(columns) for (names,) in session.execute(_UNIQUE, {"oid": table.oid}))
 
 
 def _unfit(base: str, *, deterministic: bool) -> str:
@@ -204,26 +207,9 @@ def _unfit(base: str, *, deterministic: bool) -> str:
     return f"a {base} is rounded when it is read" if base in ("numeric", "date", "timestamp", "timestamptz") else ""
 
 
-def _check_stable(session: Connection, oid: int) -> None:
-    """Raise an error for a view that calls a volatile function or reads a foreign table: its rows could vary."""
-    called: set[int] = set()
-    under = session.execute(_UNDER, {"oid": oid}).fetchall()
-    parts = session.execute(_PARTS, {"oids": [row[0] for row in under]}).fetchall()
-    for _, kind, _, tree, *_ in (*under, *parts):
-        if kind == "f":
-            raise UnreachableError(
-                "it reads a foreign table", "Copy the foreign table, for example into a materialized view."
-            )
-        if kind == "v":
-            called |= {int(number) for number in _CALLED.findall(tree or "")}
-    volatile = session.execute(
-        "SELECT proname FROM pg_proc WHERE oid = ANY(%s::oid[]) AND provolatile = 'v' ORDER BY 1", (sorted(called),)
-    ).fetchall()
-    if volatile:
-        raise UnreachableError(
-            f"the view calls the volatile function {volatile[0][0]}()",
-            "Remove the call, or make the view MATERIALIZED.",
-        )
+def _readable(base: str) -> frozenset[Kind]:
+    """Return the kinds that a type can be read as."""
+    return frozenset(kind for kind in Kind if kind is Kind.TEXT or (kind, base) in _CASTS)
 
 
 def selection(view: View, description: TableDescription) -> str:
@@ -281,58 +267,3 @@ _CASTS: Mapping[tuple[Kind, str], str] = {
         "CASE WHEN {} IS NOT NULL THEN CAST(least(greatest({}, DATE '0001-01-01'), DATE '9999-12-31') AS timestamp) END"
     ),
 }
-
-
-def fingerprint(session: Connection, view: View, description: TableDescription) -> bytes:
-    """Hash what changes with a table: the maximum of the declared version column, or the server's statistics.
-
-    The statistics (rows inserted, updated and deleted in each underlying table, its file and its size) lag slightly
-    behind changes and are lost in a crash. A standby has none, so there every change to the database counts.
-    """
-    state = hashlib.blake2b(digest_size=32)
-    if view.version is not None:
-        schema_name, _, table = (view.source.table or "").partition(".")
-        text = (
-            f"SELECT CAST(max({identifier(view.version)}) AS text) FROM {identifier(schema_name)}.{identifier(table)}"  # noqa: S608
-        )
-        state.update(repr((description.oid, session.execute(text.encode()).fetchone())).encode())
-        return state.digest()
-    standby, counted = session.execute("SELECT pg_is_in_recovery(), current_setting('track_counts')").fetchone() or ()
-    if standby:
-        state.update(repr(session.execute("SELECT pg_last_wal_replay_lsn()::text").fetchone()).encode())
-    elif counted != "on":
-        raise UnreachableError(
-            "the server does not count changes (track_counts is off)",
-            "Set track_counts = on, or declare a column that increases with every change: `version: updated_at`.",
-        )
-    under = session.execute(_UNDER, {"oid": description.oid}).fetchall()
-    state.update(repr(under).encode())
-    state.update(repr(session.execute(_PARTS, {"oids": [row[0] for row in under]}).fetchall()).encode())
-    return state.digest()
-
-
-def explain_error(error: psycopg.Error) -> tuple[str, str]:
-    """Return the reason and the remedy for an error before a charge, without the server's message."""
-    for kinds, why, remedy in _EXPLANATIONS:
-        if isinstance(error, kinds):
-            return why, remedy
-    return f"the server reported {error.sqlstate or type(error).__name__}", "Check the server log."
-
-
-_EXPLANATIONS: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, str], ...] = (
-    (errors.InsufficientPrivilege, "the role has no SELECT privilege", "Grant SELECT on the table to the role."),
-    (
-        (errors.InvalidAuthorizationSpecification, errors.InvalidPassword),
-        "authentication failed",
-        "Check the role, the password, and pg_hba.conf on the server.",
-    ),
-    (errors.InvalidCatalogName, "the database does not exist", "Check the database name in the source."),
-    (errors.QueryCanceled, "the server timed out", "Try again later, or increase engine.seconds."),
-    (errors.LockNotAvailable, "another session has locked the table", "Try again later."),
-    (
-        (errors.TooManyConnections, errors.CannotConnectNow),
-        "the server accepts no more connections",
-        "Try again later, or increase max_connections.",
-    ),
-    (psycopg.OperationalError, "the server is unreachable", "Check its address, and that it is running."),
-)

@@ -8,8 +8,9 @@ Tested in tests/engines/test_postgres.py.
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View, identifier
-from hubbub.engines.postgres import catalog
+from hubbub.engines.postgres import catalog, data_version
 from hubbub.engines.postgres.catalog import Connection, schema
+from hubbub.engines.postgres.problems import explain_error
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
@@ -47,12 +49,20 @@ _ARRAYS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A transaction; `selection` returns the SELECT of a table in it, and the fingerprint of the table."""
+
+    session: Connection
+    selection: Callable[[View], tuple[str, bytes]]
+
+
 class PostgresEngine:
     """The tables and views of one database, read by one role.
 
-    Every session is read-only, with a statement_timeout, a fixed search_path, the time zone UTC and row_security off
-    (a policy that would hide rows raises an error instead). A session that fails is closed, and the next query opens
-    another, so the engine recovers when the server is restarted.
+    Every transaction is read-only, with a statement_timeout, a fixed search_path, the time zone UTC and row_security
+    off (a policy that would hide rows raises an error instead). A session that fails is closed, and the next query
+    opens another, so the engine recovers when the server is restarted.
     """
 
     dialect = "postgres"
@@ -86,11 +96,31 @@ class PostgresEngine:
             raise KeyError(name)  # only its own engine can tell
         view = self._views[name]
         try:
-            with self._session() as session, session.transaction():
+            with self._session() as session, catalog.transaction(session, self._limits):
                 table = self._describe(session, view)
-                return Secret(catalog.fingerprint(session, view, table))
+                return Secret(data_version.fingerprint(session, view, table.oid))
         except psycopg.Error as error:
-            raise UnreachableError(*catalog.explain_error(error)) from None
+            raise UnreachableError(*explain_error(error)) from None
+
+    def content_hash(self, name: str) -> Secret[bytes] | None:
+        """Hash which transactions wrote the rows of the table, if the role can read that in time."""
+        view = self._views[name]
+        try:
+            with self._session() as session, catalog.transaction(session, self._limits):
+                value = data_version.content_hash(session, view, self._describe(session, view).oid)
+        except psycopg.errors.QueryCanceled:
+            return None
+        except psycopg.Error as error:
+            raise UnreachableError(*explain_error(error)) from None
+        return None if value is None else Secret(value)
+
+    def guarantees_unique(self, name: str, columns: tuple[str, ...]) -> bool:
+        """Return whether a unique constraint of the table covers these columns."""
+        try:
+            with self._session() as session, catalog.transaction(session, self._limits):
+                return catalog.has_unique_constraint(session, self._describe(session, self._views[name]), columns)
+        except psycopg.Error as error:
+            raise UnreachableError(*explain_error(error)) from None
 
     def interrupt(self, caller: int | None = None) -> None:
         """Cancel all running queries, or those started by one thread."""
@@ -106,6 +136,18 @@ class PostgresEngine:
             idle, self._idle = self._idle, []
         for session in idle:
             session.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator["Snapshot"]:
+        """Open a transaction in which all tables are read as of one moment."""
+        with self._session() as session, catalog.transaction(session, self._limits):
+            session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+            def selection(view: View) -> tuple[str, bytes]:
+                table = self._describe(session, view)
+                return self._selections[view.name][1], data_version.fingerprint(session, view, table.oid)
+
+            yield Snapshot(session, selection)
 
     # --- sessions ----------------------------------------------------------------------------------------------------
 
@@ -132,7 +174,7 @@ class PostgresEngine:
             with self._mutex:
                 session = self._idle.pop() if self._idle else None
             if session is None:
-                return catalog.connect(self._address, self._limits)
+                return catalog.connect(self._address)
             try:
                 # detect a lost connection here rather than in the query
                 with session.transaction():
@@ -145,7 +187,7 @@ class PostgresEngine:
     # --- queries -----------------------------------------------------------------------------------------------------
 
     def _run(self, sql: str) -> Arrays:
-        with self._session() as session, session.transaction():
+        with self._session() as session, catalog.transaction(session, self._limits):
             ctes: list[str] = []
             values: list[Any] = []
             for name, view in self._views.items():

@@ -4,11 +4,14 @@ Tested in tests/engines/test_spark.py.
 """
 
 import hashlib
+import re
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -22,7 +25,8 @@ from hubbub.engines.base import (
     View,
     rounding_reason,
 )
-from hubbub.engines.spark import local_server
+from hubbub.engines.spark import local_server, schema_cache
+from hubbub.engines.spark.views import check_table
 from hubbub.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,6 +55,8 @@ _SETTINGS: Mapping[str, str] = {
     # rows that are partitioned by owner need no further exchange to be grouped by owner and cell
     "spark.sql.requireAllClusterKeysForDistribution": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    # otherwise the plan of a wide view would hide some of its functions
+    "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
@@ -77,31 +83,37 @@ _TYPES: Mapping[Kind, str] = {
 }
 #: Texts that are read as dates. Without this, `today` would be one.
 _DATES = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
+#: What has a meaning in a pattern of Hadoop's file systems.
+_WILD = re.compile(r"[\\*?\[\]{}]")
 #: Loggers to which pyspark writes error messages of the server, which may contain data.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _importing = threading.Lock()
+#: Seconds for requests that a server answers by itself.
+_SHORT = 20.0
 
 
 def connect(address: str, limits: EngineLimits) -> Session:
     """Open a session; for a master such as local[*], on a server that this process starts."""
-    builder, policy = _library()
+    builder, policy, deadlines = _library()
     where = address if address.startswith("sc://") else local_server.address_of(address, limits)
     with _explain_errors(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some settings are deprecated but still work
         session: Session = builder().remote(where).create()
-        # by default, the library retries for ten minutes
+        # by default, the library retries for ten minutes, and waits for an hour where a cluster has no workers
         session.client.set_retry_policies([policy(max_retries=3, initial_backoff=200, max_backoff=1000)])
+        session.client._rpc_deadlines = deadlines(limits.seconds)  # noqa: SLF001 - the builder does not take them
         for key, value in _SETTINGS.items():
             session.conf.set(key, value)
     return session
 
 
-def _library() -> tuple[Any, Any]:
+def _library() -> tuple[Any, Any, Any]:
     with _importing, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark warns about newer pandas versions, which hubbub does not use
         try:
             from pyspark.logger import PySparkLogger
+            from pyspark.sql.connect.client.core import RpcDeadlines
             from pyspark.sql.connect.client.retries import DefaultPolicy
             from pyspark.sql.connect.session import SparkSession
         except ImportError as missing:
@@ -112,17 +124,74 @@ def _library() -> tuple[Any, Any]:
             ) from missing
         for name in _LOGGERS:
             PySparkLogger.getLogger(name).disabled = True
-    return lambda: SparkSession.builder, DefaultPolicy
+    short = dict.fromkeys(("config", "interrupt", "release_session", "fetch_error_details"), _SHORT)
+    return lambda: SparkSession.builder, DefaultPolicy, lambda seconds: RpcDeadlines(analyze_plan=seconds, **short)
+
+
+class LateError(UnreachableError):
+    """Spark did not answer in time."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark did not answer in time", "Check that the cluster has workers that are not all busy.")
+
+
+@contextmanager
+def time_limit(session: Session, seconds: float) -> Iterator[None]:
+    """Interrupt what this thread asks of Spark before a charge: a cluster without workers would never answer.
+
+    What the server analyzes has its own deadline, see `connect`.
+    """
+    tag, end = f"hubbub-{token_hex(16)}", time.monotonic() + seconds
+
+    def interrupt() -> None:
+        with suppress(Exception):
+            session.interruptTag(tag)
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    session.addTag(tag)
+    try:
+        yield
+    except UnreachableError:
+        if time.monotonic() < end:
+            raise
+        raise LateError from None
+    finally:
+        timer.cancel()
+        session.removeTag(tag)
+
+
+#: The columns with which this process read hubbub.yaml. The engine compares them with Spark's before every charge.
+_declared: dict[DataSource, tuple[Field, ...]] = {}
+
+
+def declared_types(view: View) -> Mapping[str, str]:
+    """Return the types of a table's columns with which hubbub.yaml was read, if it was read in this process."""
+    types = {field.name: field.type for field in _declared.get(view.source, ())}
+    return {name: types.get(name, "") for name, _ in view.columns} if types else {}
 
 
 def schema(source: DataSource) -> tuple[Field, ...]:
-    """Read the names and types of a table's columns."""
+    """Read the names and types of a table's columns; for files of a local Spark that are known, without starting it."""
+    known = schema_cache.cached_fields(source)
+    if known is not None:
+        _declared[source] = known
+        return known
+    state = schema_cache.state_of(source)
     try:
-        session = connect(source.address, EngineLimits())
+        limits = EngineLimits()
+        session = connect(source.address, limits)
         try:
-            return fields(frame(session, source))
+            with time_limit(session, limits.seconds):
+                table_frame = frame(session, source)
+                check_source(session, source, table_frame)
+                columns = fields(table_frame)
         finally:
             session.stop()
+        schema_cache.store_fields(source, columns, state)
+        _declared[source] = columns
+        return columns
     except UnreachableError as error:
         raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
 
@@ -136,6 +205,12 @@ def frame(session: Session, source: DataSource, *, refresh: bool = False) -> Fra
         if refresh:
             session.catalog.refreshTable(relation(source))
         return cast("Frame", session.table(relation(source)))
+
+
+def check_source(session: Session, source: DataSource, table_frame: Frame) -> None:
+    """Raise an error if the rows of a table can change without a change of its files."""
+    with _explain_errors():
+        check_table(session, source, table_frame)
 
 
 def fields(frame: Frame) -> tuple[Field, ...]:
@@ -190,8 +265,18 @@ def _listed(session: Session, files: list[str], *, here: bool) -> list[str]:
     if here and all(urlsplit(file).scheme == "file" for file in files):
         stats = [(file, Path(unquote(urlsplit(file).path)).stat()) for file in files]
         return [f"{file} {about.st_size} {about.st_mtime_ns}" for file, about in stats]
-    listed = session.read.format("binaryFile").load(files).select("path", "length", "modificationTime").toArrow()
+    paths = [_pattern(file) for file in files]
+    listed = session.read.format("binaryFile").load(paths).select("path", "length", "modificationTime").toArrow()
     return [str(row) for row in listed.to_pylist()]
+
+
+def _pattern(file: str) -> str:
+    r"""Write the pattern that matches one file: Spark lists files as URLs, and reads patterns of names.
+
+    >>> print(_pattern("s3a://lake/day=1/a%20%5Bb%5D%2520.parquet"))
+    s3a://lake/day=1/a \[b\]%20.parquet
+    """
+    return _WILD.sub(r"\\\g<0>", unquote(file))
 
 
 def _column(name: str, kind: Kind, type_name: str) -> str:

@@ -8,10 +8,10 @@ Tested in tests/engines/test_spark.py.
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View
-from hubbub.engines.spark import catalog
+from hubbub.engines.spark import catalog, schema_cache
 from hubbub.engines.spark.catalog import schema
 from hubbub.errors import RunError
 
@@ -42,6 +42,8 @@ class _Session:
         self.session = session
         self.uploaded: set[str] = set()
         self.selections: dict[str, tuple[Mapping[str, str], str]] = {}
+        self.users: set[str] = set()  # the tags of what runs in it
+        self.retired = False
         self.mutex = threading.Lock()
 
     def selection(self, view: View) -> str:
@@ -57,8 +59,8 @@ class _Session:
 class SparkEngine:
     """The tables of one Spark Connect server, or of a local Spark that this process starts (local[*]).
 
-    A session in which anything failed is closed, and the next query opens another, so the engine recovers when the
-    server is restarted. A query that exceeds its time limit is interrupted.
+    Nothing new runs in a session in which anything failed, so the engine recovers when the server is restarted; what
+    others run in it ends first. A query that exceeds its time limit is interrupted.
     """
 
     dialect = "spark"
@@ -70,7 +72,8 @@ class SparkEngine:
         self._address = next(iter(self._views.values())).source.address
         self._mutex = threading.Lock()
         self._current: _Session | None = None
-        self._types: dict[str, Mapping[str, str]] = {}
+        # the types that hubbub.yaml was read with, which may come from the cache
+        self._types = {view.name: types for view in views if (types := catalog.declared_types(view))}
         self._running: dict[str, tuple[int, _Session]] = {}
         self._workers = ThreadPoolExecutor(max_workers=_MAX_CONCURRENT, thread_name_prefix="hubbub-spark")
 
@@ -82,33 +85,35 @@ class SparkEngine:
         try:
             result = running.result(timeout=self._limits.seconds)
         except Late:
+            known = self._running.get(tag)
             self._stop(tag)
             with suppress(Late):
                 running.result(timeout=_GRACE)
+            if known is not None:  # the server may not even answer that the query has stopped
+                self._retire(known[1])
+                self._leave(known[1], tag)
             result = "late"
         except BaseException:
             self._stop(tag)
             raise
         if isinstance(result, str):
             _log.info("The engine failed: %s", result)
-            self._forget()
             raise RunError
         return result
 
     def fingerprint(self, name: str) -> Secret[bytes]:
         """Hash the table's files or version, and check that its columns are still as declared."""
-        opened = self._session()
         try:
-            return self._check_and_hash(opened, self._views[name])
-        except UnreachableError:
-            self._forget(opened)
-        # the server may have been restarted since the session was opened, so retry with a new session
-        opened = self._session()
-        try:
-            return self._check_and_hash(opened, self._views[name])
-        except UnreachableError:
-            self._forget(opened)
+            return self._check_and_hash(self._views[name])
+        except catalog.LateError:
             raise
+        except UnreachableError:
+            # the server may have been restarted since the session was opened, so retry with a new session
+            return self._check_and_hash(self._views[name])
+
+    def content_hash(self, name: str) -> Secret[bytes] | None:  # noqa: ARG002
+        """Return None: Spark does not tell who wrote a row."""
+        return None
 
     def interrupt(self, caller: int | None = None) -> None:
         """Stop all running queries, or those started by one thread."""
@@ -119,24 +124,44 @@ class SparkEngine:
     def close(self) -> None:
         """Close the session. A local Spark server stays until this process ends."""
         self._workers.shutdown(wait=True, cancel_futures=True)
-        self._forget()
+        with self._mutex:
+            opened = self._current
+        if opened is not None:
+            self._retire(opened)
 
     # --- sessions ----------------------------------------------------------------------------------------------------
 
-    def _session(self) -> _Session:
+    @contextmanager
+    def _using(self, tag: str) -> Iterator[_Session]:
+        """Use the current session, or a new one; it is not closed meanwhile, whatever fails in it for others."""
         with self._mutex:
             if self._current is None:
                 self._current = _Session(catalog.connect(self._address, self._limits))
-            return self._current
+            opened = self._current
+            opened.users.add(tag)
+        try:
+            yield opened
+        except BaseException:
+            self._retire(opened)
+            raise
+        finally:
+            self._leave(opened, tag)
 
-    def _forget(self, opened: _Session | None = None) -> None:
-        """Close the current session, or only the given one."""
+    def _retire(self, opened: _Session) -> None:
+        """Use a session for nothing new, and close it once nothing runs in it."""
         with self._mutex:
-            if self._current is None or opened not in (None, self._current):
-                return
-            retired, self._current = self._current, None
-        with suppress(Exception):
-            retired.session.stop()
+            if self._current is opened:
+                self._current = None
+            opened.retired = True
+        self._leave(opened)
+
+    def _leave(self, opened: _Session, tag: str = "") -> None:
+        with self._mutex:
+            opened.users.discard(tag)
+            unused = opened.retired and not opened.users
+        if unused:
+            with suppress(Exception):
+                opened.session.stop()
 
     def _stop(self, tag: str) -> None:
         known = self._running.get(tag)
@@ -144,15 +169,18 @@ class SparkEngine:
             with suppress(Exception):
                 known[1].session.interruptTag(tag)
 
-    def _check_and_hash(self, opened: _Session, view: View) -> Secret[bytes]:
-        frame = catalog.frame(opened.session, view.source, refresh=view.version is None)
-        self._check_types(view, {field.name: field.type for field in catalog.fields(frame)})
-        return Secret(catalog.fingerprint(opened.session, view, frame))
+    def _check_and_hash(self, view: View) -> Secret[bytes]:
+        with self._using(uuid4().hex) as opened, catalog.time_limit(opened.session, self._limits.seconds):
+            frame = catalog.frame(opened.session, view.source, refresh=view.version is None)
+            catalog.check_source(opened.session, view.source, frame)
+            self._check_types(view, {field.name: field.type for field in catalog.fields(frame)})
+            return Secret(catalog.fingerprint(opened.session, view, frame))
 
     def _check_types(self, view: View, types: Mapping[str, str]) -> None:
-        """Raise an error if the columns of a table have changed since it was first read."""
+        """Raise an error if the columns of a table have changed since hubbub.yaml, or the table, was first read."""
         shown = {name: types.get(name, "") for name, _ in view.columns}
         if "" in shown.values() or self._types.setdefault(view.name, shown) != shown:
+            schema_cache.forget_fields(view.source)
             raise UnreachableError(
                 "the columns of the table have changed since hubbub was started",
                 "Check hubbub.yaml with `hubbub check`, then restart hubbub.",
@@ -163,12 +191,12 @@ class SparkEngine:
     def _run(self, sql: str, tag: str, caller: int) -> Secret[Arrays] | str:
         """Return the result or the class name of the error. The error message may contain data."""
         try:
-            opened = self._session()
-            self._running[tag] = (caller, opened)
-            try:
-                return Secret(self._fetch(opened, sql, tag))
-            finally:
-                self._running.pop(tag, None)
+            with self._using(tag) as opened:
+                self._running[tag] = (caller, opened)
+                try:
+                    return Secret(self._fetch(opened, sql, tag))
+                finally:
+                    self._running.pop(tag, None)
         except Exception as error:  # noqa: BLE001 - no error may leave the engine
             return type(error).__name__
 
@@ -202,7 +230,7 @@ class SparkEngine:
 
 
 def _table(columns: Mapping[str, tuple[NDArray[Any], Kind]]) -> Any:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
     types = {
         Kind.BOOLEAN: pa.bool_(),

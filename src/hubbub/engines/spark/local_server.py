@@ -92,7 +92,7 @@ class LocalServer:
             "--master",
             master,
             "--driver-memory",
-            f"{max(limits.memory, 1000)}m",
+            f"{max(limits.server_memory, 1000)}m",
             "--name",
             "hubbub",
             *(part for item in settings.items() for part in ("--conf", "=".join(item))),

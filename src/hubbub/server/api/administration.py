@@ -57,9 +57,19 @@ def requests(
     operation_id="grant",
     responses={200: {"model": forms.RequestForm}, **error_responses(_UNCHANGED)},
 )
-def grant(service: ServiceParam, principal: PrincipalParam, number: _Number, body: forms.DecisionBody) -> Response:
-    """Grant a request: raise the analyst's cap, but never above the caps of the dataset and its groups."""
-    return PaddedJson(service.administration.grant(principal, number, body.note).to_json())
+def grant(service: ServiceParam, principal: PrincipalParam, number: _Number, body: forms.GrantBody) -> Response:
+    """Grant a request, or less: raise the analyst's cap, but never above the caps of the dataset and its groups."""
+    return PaddedJson(service.administration.grant(principal, number, body.note, body.epsilon).to_json())
+
+
+@router.get(
+    "/requests/{number}/effect",
+    operation_id="effect",
+    responses={200: {"model": forms.EffectForm}, **error_responses()},
+)
+def effect(service: ServiceParam, principal: PrincipalParam, number: _Number) -> Response:
+    """Describe what a request would buy, and what it would do to the promise. For owners and auditors."""
+    return PaddedJson({"effect": list(service.administration.effect(principal, number))})
 
 
 @router.post(

@@ -81,6 +81,18 @@ class DecisionBody(RequestModel):
     note: str = Field("", max_length=2000, examples=["Until the end of the year."])
 
 
+class GrantBody(DecisionBody):
+    """A note to the analyst, and how much is approved if it is less than was requested."""
+
+    epsilon: Number | None = Field(None, description="Less than was requested; by default all of it.", examples=[None])
+
+
+class EffectForm(BaseModel):
+    """What a request would buy, and what it would do to the promise, in sentences."""
+
+    effect: list[str]
+
+
 class CapLimits(BaseModel):
     """The limits of a cap."""
 

@@ -113,11 +113,44 @@ async def query(
             key=body.key,
             header=header,
             arrived=arrived,
+            free=body.free,
         )
         location = f"/api/v1/jobs/{number}"
         return PaddedJson({"id": number, "state": "queued"}, status_code=202, headers={"Location": location})
-    release = await service.queries.ask(principal, question, key=body.key, header=header, arrived=arrived)
+    release = await service.queries.ask(
+        principal, question, key=body.key, header=header, arrived=arrived, free=body.free
+    )
     return await run_free(service, principal, _release, release)
+
+
+@router.post(
+    "/batch",
+    operation_id="batch",
+    responses={
+        200: {"model": forms.ReleaseForm, "description": "One release; `model.answers` has the answers."},
+        **error_responses(
+            (409, "The batch exceeds the budget; nothing was run or charged."),
+            (424, "The batch could not be completed; its charge stays."),
+        ),
+    },
+)
+async def batch(
+    request: Request, service: ServiceParam, principal: PrincipalParam, body: forms.BatchBody, header: IdempotencyKey
+) -> Response:
+    """Run many queries together, with one charge. No question is less exact than with the price split evenly."""
+    arrived = request.state.arrived
+    release = await service.queries.ask(principal, body.question(), key=body.key, header=header, arrived=arrived)
+    return await run_free(service, principal, _release, release)
+
+
+@router.post(
+    "/batch/estimate",
+    operation_id="batch_estimate",
+    responses={200: {"model": forms.EstimateForm}, **error_responses()},
+)
+def batch_estimate(service: ServiceParam, principal: PrincipalParam, body: forms.BatchBody) -> Response:
+    """Estimate a batch: `derivation` shows each question's margin of error, and that of an even split. Free."""
+    return PaddedJson(service.queries.estimate(principal, body.question()).to_json())
 
 
 @router.get("/jobs/{number}", operation_id="job", responses={200: {"model": forms.JobForm}, **error_responses()})

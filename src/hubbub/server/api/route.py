@@ -55,8 +55,13 @@ def error_responses(*more: tuple[int, str]) -> dict[int | str, dict[str, Any]]:
     return {status: {**response, **body} for status, response in every.items()}
 
 
-class _StrictRequest(Request):
+class StrictRequest(Request):
     """A request whose JSON body is unambiguous."""
+
+    @property
+    def read(self) -> bool:
+        """Whether the body was read."""
+        return hasattr(self, "_body")
 
     async def json(self) -> Any:
         """Parse the body; reject NaN, duplicate keys, lone surrogates, NUL, deep nesting, and too many keys."""
@@ -84,18 +89,31 @@ class ApiRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             service: Service = request.app.state.service
-            request.state.principal = await service.reserved.authenticate(
-                presented(request), _authenticate, service, request
-            )
-            _RECEIVE.set(request.receive)
-            if wants_body and not _is_json(request.headers.getlist("content-type")):
+            await authenticated(service, request)
+            listen(request.receive)
+            if wants_body and not is_json(request.headers.getlist("content-type")):
                 raise HTTPException(415)
-            return await inner(_StrictRequest(request.scope, request.receive))
+            return await inner(StrictRequest(request.scope, request.receive))
 
         return handle
 
 
 _RECEIVE: ContextVar[Receive] = ContextVar("receive")
+
+
+def listen(receive: Receive) -> None:
+    """Let `run_free` stop when the client of this request disconnects."""
+    _RECEIVE.set(receive)
+
+
+async def authenticated(service: Service, request: Request) -> Principal:
+    """Return the principal of a request; authenticate it, and count it, once."""
+    if "principal" not in request.scope["state"]:
+        request.state.principal = await service.reserved.authenticate(
+            presented(request), _authenticate, service, request
+        )
+    principal: Principal = request.state.principal
+    return principal
 
 
 async def run_free(service: Service, principal: Principal, call: Callable[..., T], /, *args: Any, **options: Any) -> T:
@@ -131,7 +149,8 @@ def _authenticate(service: Service, request: Request) -> Principal:
     return principal
 
 
-def _is_json(types: list[str]) -> bool:
+def is_json(types: list[str]) -> bool:
+    """Return whether the Content-Type headers of a request declare JSON."""
     return len(types) == 1 and types[0].partition(";")[0].strip().lower() == "application/json"
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hubbub.answers import options
+from hubbub.answers.batch import batch_text
 from hubbub.curator.question import Question
 
 Number = Annotated[
@@ -54,9 +55,13 @@ class EstimateBody(RequestModel):
         "each", description="Whether each interval holds with 95%, or all intervals of the result at once."
     )
 
+    combine: bool = Field(
+        default=False, description="Pay less where earlier releases and a new one together are as exact as asked."
+    )
+
     def question(self) -> Question:
         """Return the query to plan or run."""
-        given = self.model_dump(exclude={"sql", "key"}, exclude_none=True)
+        given = self.model_dump(exclude={"sql", "key", "free"}, exclude_none=True)
         return Question(self.sql, **options.from_json(given))
 
 
@@ -69,6 +74,25 @@ class QueryBody(EstimateBody):
         max_length=100,
         description="Names one answer. A new key samples fresh noise and is charged again.",
     )
+    free: bool = Field(
+        default=False,
+        description="Answer only if nothing has to be charged: an answer that is recorded, that earlier releases"
+        " determine as exactly as the price would buy (without a price: however exactly), or of public tables."
+        " Anything else is refused with HB167.",
+    )
+
+
+class BatchBody(RequestModel):
+    """Queries that are planned together, with one privacy cost."""
+
+    queries: list[Annotated[str, Field(max_length=20_000)]] = Field(min_length=1, max_length=1000, examples=[[_SQL]])
+    epsilon: Number = Field(description="Privacy cost of all queries together.", examples=["0.5"])
+    delta: Number | None = Field(None, description="Maximum δ of the batch; 0 requires pure DP.", examples=[None])
+    key: str | None = Field(None, min_length=1, max_length=100, description="Names one answer, as for a query.")
+
+    def question(self) -> Question:
+        """Return the batch to plan or run."""
+        return Question(batch_text(self.queries), epsilon=self.epsilon, delta=self.delta)
 
 
 class ProblemDetails(BaseModel):
@@ -170,6 +194,17 @@ class ExpectedForm(BaseModel):
     high: float | None
 
 
+class FreeForm(BaseModel):
+    """What earlier releases tell about a query for free."""
+
+    releases: list[int] = Field(description="The charges that paid for them.")
+    expected: list[ExpectedForm]
+    enough: bool = Field(description="Whether a query at the requested price would be answered from them.")
+    exact: bool = Field(description="Whether it is about the same rows; else at least as many of each unit count.")
+    combined: str | None = Field(description="A lower price at which it is as exact together with a new release.")
+    text: str
+
+
 class ScalingForm(BaseModel):
     """The expected errors at another ε."""
 
@@ -195,11 +230,13 @@ class EstimateForm(BaseModel):
     group_rows: int | None = Field(description="Rows in an average group, if the dataset has a profile.")
     intervals: str = Field(description="What the margins of error state, if they hold for the whole answer at once.")
     units: int | None = Field(None, description="Number of privacy units, if it is public or has a profile.")
+    work: str = Field(description="Memory, time and parts that the engine is expected to take, if a size is declared.")
     warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
     groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
     fits: int | None = Field(description="Number of such queries within budget now; null if that is not shown.")
     refusal: str = Field(description="Why the query is not within budget, and what to do; empty if it is.")
     left_out: LeftOutForm | None = None
+    free: FreeForm | None = None
 
 
 class ExplanationForm(BaseModel):
@@ -305,7 +342,7 @@ class ReleaseList(BaseModel):
 class CapForm(BaseModel):
     """One cap with its spent and remaining budget."""
 
-    scope: Literal["query", "analyst", "group", "dataset"]
+    scope: Literal["query", "analyst", "share", "project", "rest", "group", "dataset"]
     name: str
     per: Literal["day", "month"] | None
     epsilon: Exact
@@ -313,6 +350,17 @@ class CapForm(BaseModel):
     spent: Exact | None
     left: Exact
     composed: bool = Field(description="Whether the charges together cost something else than the sum of their ε.")
+    block: str | None = Field(None, description="The block that the cap is about, if it is about one.")
+
+
+class BlockForm(BaseModel):
+    """The budget of one analyst on one block of a dataset."""
+
+    name: str
+    spent: Exact | None
+    left: Exact = Field(description="The largest ε of one more query on this block alone.")
+    more_like_last: int | None
+    closed: bool
 
 
 class OverviewForm(BaseModel):
@@ -324,6 +372,7 @@ class OverviewForm(BaseModel):
     last_query: str | None
     more_like_last: int | None
     caps: list[CapForm]
+    blocks: list[BlockForm] | None = Field(None, description="The blocks of the dataset; `caps` are of the newest.")
 
 
 class BudgetList(BaseModel):

@@ -8,7 +8,20 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from hubbub.server.pages import ask, crowd, curate, dataset, explain, home, lab, published, releases, screens, sign_in
+from hubbub.server.pages import (
+    api_docs,
+    ask,
+    crowd,
+    curate,
+    dataset,
+    explain,
+    home,
+    lab,
+    published,
+    releases,
+    screens,
+    sign_in,
+)
 from hubbub.server.pages.frame import HERE, Frame, Visit
 from hubbub.server.problems import not_found
 from hubbub.server.service import Service
@@ -29,6 +42,7 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/ask/spend", ask.spend, method="POST"),
         page("/ask/refine", ask.refine, method="POST"),
         page("/datasets/{name}", dataset.show),
+        page("/docs", api_docs.show),
         page("/releases", releases.index),
         page("/releases/{numbers}.{form:str}", releases.export),
         page("/releases/{number:int}/publish", published.publish, method="POST"),

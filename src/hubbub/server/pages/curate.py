@@ -23,6 +23,8 @@ from hubbub.server.state import Role
 
 #: Number of most recent charges in the spending plot.
 _MAX_CHARGES = 500
+#: Most open requests whose effect is described on the page.
+_EXPLAINED = 20
 
 
 def show(visit: Visit) -> Response:
@@ -33,9 +35,13 @@ def show(visit: Visit) -> Response:
 def decide(visit: Visit) -> Response:
     """Grant or refuse a request."""
     number, note = visit.request.path_params["number"], visit.form.get("note", "").strip()[:500]
-    if visit.form.get("verdict") == "grant":
+    if visit.form.get("verdict") in ("grant", "less"):
+        less = visit.form.get("epsilon", "").strip() if visit.form["verdict"] == "less" else None
         return _done(
-            visit, lambda: visit.service.administration.grant(visit.principal, number, note), "granted", "requests"
+            visit,
+            lambda: visit.service.administration.grant(visit.principal, number, note, less),
+            "granted",
+            "requests",
         )
     return _done(
         visit, lambda: visit.service.administration.refuse(visit.principal, number, note), "refused", "requests"
@@ -164,6 +170,11 @@ def _page(
         problem=problem,
         issued=issued,
         requests=requests,
+        effects={
+            each.id: service.administration.effect(principal, each.id)
+            for each in requests[:_EXPLAINED]
+            if each.state == "open"
+        },
         spending=[_spending(visit, name, views) for name in sorted(names)],
         analysts=_analysts(visit, views),
         removing=removing,

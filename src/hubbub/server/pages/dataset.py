@@ -12,9 +12,10 @@ from typing import Any
 from starlette.responses import Response
 
 from hubbub.answers import profile_view
+from hubbub.answers.budget import BlockState
 from hubbub.answers.profile import Profile
 from hubbub.config.summary import column_uses
-from hubbub.core.numbers import brief
+from hubbub.core.numbers import brief, round_down
 from hubbub.core.schema import Column, Kind, Table, Value
 from hubbub.semantics.odds import EVEN, certainty
 from hubbub.server.pages.frame import Visit, drawing
@@ -39,9 +40,11 @@ def show(visit: Visit) -> Response:
     described = service.catalog.describe(principal, name)
     table = Table.from_json(described)
     columns = [column for column in table.columns if not column.hidden]
-    caps = []
+    caps: list[dict[str, str]] = []
+    blocks: list[dict[str, str]] = []
     for view in service.catalog.budget(principal) if principal.role == "analyst" else ():
         if view.dataset == name:
+            blocks += [block_line(block) for block in view.blocks]
             for state in view.caps:
                 delta = f", δ = {brief(state.delta)}" if state.delta else ""
                 sure = certainty(EVEN, epsilon=state.epsilon, delta=state.delta, word=" sure")
@@ -57,6 +60,7 @@ def show(visit: Visit) -> Response:
         neighbors=described["neighbors"],
         rows=described["rows"],
         caps=caps,
+        blocks=blocks,
         columns=[
             {"name": each.name, "kind": each.kind.value, "facts": facts(each) or "any", "uses": column_uses(each)}
             for each in columns
@@ -68,6 +72,16 @@ def show(visit: Visit) -> Response:
         snippets=_snippets(visit, table),
         ask=principal.role == "analyst",
     )
+
+
+def block_line(block: BlockState) -> dict[str, str]:
+    """Return the budget of one block, as text."""
+    return {
+        "name": block.name,
+        "spent": "?" if block.spent is None else brief(block.spent),
+        "left": "closed" if block.closed else round_down(block.left),
+        "more": "" if block.more is None else f"{block.more:,}",
+    }
 
 
 def _profile(form: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -147,10 +161,9 @@ def examples(visit: Visit, names: Collection[str] | None = None) -> list[dict[st
         measures = [
             column for column in columns if column.kind.numeric and column.bounds is not None and column.values is None
         ]
-        counted = "*" if table.unit.column is None else f"DISTINCT {quoted(table.unit.column)}"
-        source, whom = quoted(table.name), table.unit.column or "row"
-        if any(column.hidden and column.name == table.unit.column for column in table.columns):
-            counted = "*"
+        counted = "*" if table.privacy_id is None else f"DISTINCT {quoted(table.privacy_id)}"
+        source = quoted(table.name)
+        whom = (table.unit.column or "row") if table.unit.path is None else table.privacy_id or "row"
         found.append(
             {
                 "words": f"Count each {whom} in {table.name}",
@@ -224,7 +237,7 @@ def _sample(column: Column, place: int) -> str:
 
 def _snippets(visit: Visit, table: Table) -> list[tuple[str, str]]:
     address = visit.service.settings.public_url or str(visit.request.base_url).rstrip("/")
-    counted = "*" if table.unit is None or table.unit.column is None else f"DISTINCT {quoted(table.unit.column)}"
+    counted = "*" if table.privacy_id is None else f"DISTINCT {quoted(table.privacy_id)}"
     sql = f"SELECT COUNT({counted}) AS n FROM {quoted(table.name)}"  # noqa: S608 - only shown
     # public tables need no ε
     body = json.dumps({"sql": sql} | ({"epsilon": "0.1"} if table.unit else {}), ensure_ascii=False)

@@ -133,7 +133,7 @@ def guarantees(visit: Visit) -> list[dict[str, Any]]:
     return found
 
 
-_ORDER = {"dataset": 0, "group": 1, "analyst": 2, "query": 3}
+_ORDER = {"dataset": 0, "group": 1, "rest": 2, "project": 3, "share": 4, "analyst": 5, "query": 6}
 
 
 def _cap(who: str, state: CapState) -> dict[str, str]:

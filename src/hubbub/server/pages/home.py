@@ -62,11 +62,17 @@ def _shown(view: BudgetOverview, *, own: bool) -> list[CapState]:
 
 def _bar(view: BudgetOverview, state: CapState, *, own: bool) -> dict[str, Any]:
     per = f" this {state.per}" if state.per else ""
-    who = {"analyst": "Your budget", "group": f"Group {state.name}", "dataset": f"All analysts{per}"}.get(
-        state.scope, ""
-    )
+    who = {
+        "analyst": "Your budget",
+        "share": f"Your fair share of {state.name}",
+        "project": f"Project {state.name}",
+        "rest": f"Group {state.name}, outside of its projects",
+        "group": f"Group {state.name}",
+        "dataset": f"All analysts{per}",
+    }.get(state.scope, "")
+    who = who if own else view.analyst
     return {
-        "who": who if own else view.analyst,
+        "who": f"{who} in {state.block}" if state.block else who,
         "text": spent(state),
         "drawing": drawing(plots.budget(state.spent, state.epsilon)),
     }
@@ -80,6 +86,8 @@ def spent(state: CapState) -> str:
 
 def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:
     """Return what the remaining budget is enough for, in counts of rows."""
+    if view.blocks:
+        return f"Up to ε = {round_down(view.largest)} in {view.next_query}."
     left = min((state.left for state in view.caps if state.scope != "query"), default=view.largest)
     cost = next((cost for cost in _COSTS if cost <= view.largest), None)
     if cost is None:

@@ -5,9 +5,11 @@ Tested in tests/server/test_pages.py.
 
 import json
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -17,6 +19,7 @@ from hubbub.answers.release import Release
 from hubbub.core.events import Event, from_facts
 from hubbub.core.numbers import brief
 from hubbub.core.odds import factor, rise, three_digits, times
+from hubbub.core.unit import period_guarantee
 from hubbub.errors import ParameterError
 from hubbub.semantics.pointwise import exceedance_of
 from hubbub.server.pages.frame import VERSION, Visit
@@ -61,16 +64,27 @@ def export(visit: Visit) -> Response:
     """Download a release as a file."""
     numbers, form = visit.request.path_params["numbers"], visit.request.path_params["form"]
     release = fetch(visit, numbers)
+    content: str | bytes
     if form == "csv":
         content, kind = without_formulas(release).to_csv(), "text/csv; charset=utf-8"
     elif form == "json":
         content, kind = json.dumps(release.document(), ensure_ascii=False, indent=1), "application/json"
+    elif form == "parquet":
+        content, kind = parquet(release), "application/vnd.apache.parquet"
     elif form == "ipynb":
         content, kind = json.dumps(notebook(release, numbers), ensure_ascii=False, indent=1), "application/x-ipynb+json"
     else:
         raise not_found("export of this format")
     disposition = f'attachment; filename="release-{numbers}.{form}"'
     return Response(content, media_type=kind, headers={"Content-Disposition": disposition})
+
+
+def parquet(release: Release) -> bytes:
+    """Return all rows as a Parquet file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release.parquet"
+        release.export(path)
+        return path.read_bytes()
 
 
 def without_formulas(release: Release) -> Release:
@@ -118,6 +132,8 @@ def methods(release: Release) -> str:
     units = ", ".join(
         f"each {data['unit']} of {data['dataset']} (data version {data['version']})" for data in first["data"]
     )
+    periods = sorted({words for data in first["data"] if (words := period_guarantee(data["unit"]))})
+    units += "".join(f"; {words}" for words in periods)
     limits = "" if release.left_out is None else f" {release.left_out.sentence()}"
     limits += "".join(f" {note}" for note in release.notes)
     relation = {"add_remove": "added or removed", "replace": "replaced"}[first["relation"]]
@@ -128,6 +144,12 @@ def methods(release: Release) -> str:
     odds = f" The odds of any fact about one unit {rise(epsilon=release.epsilon, delta=release.delta)}."
     if release.delta:
         odds += _exceedance([from_facts(part["event"]) for part in parts], release.epsilon)
+    if "derived" in first:
+        return (
+            f"The results answer the query “{first['query']}”. The privacy unit is {units}; neighboring datasets differ"
+            f" by one unit being {relation}.{limits} Nothing was drawn: the results are a weighted sum of released"
+            f" ones. Intervals: {release.intervals_note}. The answer is ledger entry {entries}."
+        )
     combined = " Two independent releases were combined with inverse-variance weights." if len(parts) > 1 else ""
     return (
         f"The results answer the query “{first['query']}” and are differentially private with {cost}."

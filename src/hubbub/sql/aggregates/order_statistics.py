@@ -88,6 +88,13 @@ class SelectionAggregate(AggregateFunction):
         """Return the largest change of a score when one row is added."""
         return 1
 
+    def replaced_sensitivity(self, choice: Choice, *, alone: bool) -> int:  # noqa: ARG002
+        """Return what a score of a cell counts as moving when one row takes the place of another.
+
+        `alone` says that there is only one cell. Otherwise the rows may be in two cells, which move each by one row.
+        """
+        return 2 * self.row_sensitivity(choice)
+
     @abstractmethod
     def score(self, choice: Choice, rate: Fraction, *, interval: bool) -> ScoreFunction:
         """Return the score function of a selection at this rate, with or without an interval."""
@@ -122,6 +129,13 @@ class Quantile(SelectionAggregate):
         """Return the sensitivity at these levels."""
         return lcm(*(QuantileScore(level).sensitivity for level in choice.levels))
 
+    def replaced_sensitivity(self, choice: Choice, *, alone: bool) -> int:
+        """Return the denominators of the levels, in units of the common sensitivity, for a cell that is alone."""
+        if not alone:
+            return 2 * self.row_sensitivity(choice)
+        common = self.row_sensitivity(choice)
+        return max(level.denominator * (common // QuantileScore(level).sensitivity) for level in choice.levels)
+
     def score(self, choice: Choice, rate: Fraction, *, interval: bool) -> ScoreFunction:
         """Score each quantile, alone or with its interval."""
         common, count = self.row_sensitivity(choice), choice.candidates.count
@@ -154,6 +168,10 @@ class Extreme(SelectionAggregate):
         """Return evenly spaced numbers within the bounds."""
         return _spaced(aggregate.arguments[0], aggregate.where, room, self.name.upper())
 
+    def replaced_sensitivity(self, choice: Choice, *, alone: bool) -> int:  # noqa: ARG002
+        """Return 1 for a cell that is alone: each count moves by at most one row."""
+        return 1 if alone else 2
+
     def score(self, choice: Choice, rate: Fraction, *, interval: bool) -> ScoreFunction:  # noqa: ARG002
         """Score the extreme at the depth that an empty candidate rarely passes."""
         return ExtremeScore(self.largest, depth(choice.candidates.count, rate))
@@ -183,7 +201,7 @@ class Mode(SelectionAggregate):
         (x,) = aggregate.arguments
         values = facts(x).values
         if values is not None and len(values) <= room:
-            return Candidates(x, aggregate.where, len(values), values=values)
+            return Candidates(x, aggregate.where, len(values), values=tuple(values))
         if x.kind is Kind.INTEGER or (x.kind is Kind.REAL and facts(x).step is not None):
             return _spaced(x, aggregate.where, room, "MODE")
         raise QueryError(
@@ -191,6 +209,10 @@ class Mode(SelectionAggregate):
             "MODE needs a finite list of values to choose from.",
             "Declare the values of the column, or its bounds and step.",
         )
+
+    def replaced_sensitivity(self, choice: Choice, *, alone: bool) -> int:  # noqa: ARG002
+        """Return 1: one count falls and another rises; in two cells, each moves one way."""
+        return 1
 
     def score(self, choice: Choice, rate: Fraction, *, interval: bool) -> ScoreFunction:  # noqa: ARG002
         """Score by the count."""

@@ -4,7 +4,7 @@ Tested in tests/sql/test_aggregates.py.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hubbub.core.schema import Kind
 from hubbub.sql.aggregates.formula import (
@@ -65,6 +65,20 @@ class Average(FormulaAggregate):
             size=(high - low) / 2 or 1.0,
             count=0,
         )
+
+
+def plain_average(aggregate: Aggregate, resolution: Resolution) -> Formula:
+    """Divide a sum about 0 by a count: less accurate, and both may come from releases of their own."""
+    centered = Average().formula(aggregate, resolution, counted=False)
+    (measure,) = _plain_sum(aggregate, resolution).measures
+    step = float(measure.step) if isinstance(measure, BoundedSum) else 1.0
+    bounds = bounded(aggregate.arguments[0], "AVG")
+    return replace(
+        centered,
+        measures=(centered.measures[0], measure),
+        value=lambda sums: sums[1] * step / sums[0],
+        typical=(float(TYPICAL_ROWS), TYPICAL_ROWS * float(bounds.low + bounds.high) / 2 / step),
+    )
 
 
 def _plain_sum(aggregate: Aggregate, resolution: Resolution) -> Formula:

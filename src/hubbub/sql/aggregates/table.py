@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hubbub.errors import QueryError
 from hubbub.sql.aggregates.counts import Count, CountDistinct, CountUnits
+from hubbub.sql.aggregates.distinct import OverDistinct
 from hubbub.sql.aggregates.formula import AggregateFunction, Formula, FormulaAggregate, Resolution
 from hubbub.sql.aggregates.moments import Correlation, CovarianceAggregate, Regression, Variance
 from hubbub.sql.aggregates.order_statistics import Choice, Extreme, Mode, Quantile, SelectionAggregate, share
@@ -26,6 +27,12 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         Variance("var_samp", sample=True),
         Variance("stddev_pop", root=True),
         Variance("stddev_samp", sample=True, root=True),
+        OverDistinct(Sum()),
+        OverDistinct(Average()),
+        OverDistinct(Variance("var_pop")),
+        OverDistinct(Variance("var_samp", sample=True)),
+        OverDistinct(Variance("stddev_pop", root=True)),
+        OverDistinct(Variance("stddev_samp", sample=True, root=True)),
         CovarianceAggregate("covar_pop"),
         CovarianceAggregate("covar_samp", sample=True),
         Correlation("corr"),
@@ -40,10 +47,10 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
 }
 
 
-def formulas(aggregates: Sequence[Aggregate], resolution: Resolution) -> dict[str, Formula]:
-    """Return the formula of each aggregate that is computed from sums, by its name."""
+def formulas(aggregates: Sequence[Aggregate], resolution: Resolution, *, centred: bool = True) -> dict[str, Formula]:
+    """Return the formula of each aggregate that is computed from sums, by its name; sums may be about a center."""
     return {
-        aggregate.name: function.formula(aggregate, resolution, counted=_counted(aggregate, aggregates))
+        aggregate.name: function.formula(aggregate, resolution, counted=centred and _counted(aggregate, aggregates))
         for aggregate in aggregates
         if isinstance(function := aggregate_function(aggregate.function), FormulaAggregate)
     }

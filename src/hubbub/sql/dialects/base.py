@@ -9,29 +9,42 @@ Tested in tests/sql/test_functions.py.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from datetime import date, datetime
 from fractions import Fraction
-from typing import ClassVar, NewType
+from typing import ClassVar, NewType, Self
 
 from hubbub.core.schema import Column, Kind, Value
 from hubbub.errors import QueryError
 from hubbub.sql import dates, decimals
-from hubbub.sql.expressions import Expr, FunctionCall, Literal
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, released_place
 
 #: Writes a call, given its bound form and the texts of its arguments.
 Spelling = Callable[[FunctionCall, list[str]], str]
 #: The text of a value in canonical form: values that the engine considers equal have the same form.
 Canonical = NewType("Canonical", str)
+#: The length of the text of a value of an earlier release.
+_VALUE_WIDTH = 40
+#: What a release gives to later queries of its statement: one noisy number, or one for each of its keys; None is NULL.
+Numbers = Fraction | None | tuple[Fraction | None, ...]
 
 
 class Dialect(ABC):
-    """The SQL of one engine."""
+    """The SQL of one engine.
+
+    values  noisy values of earlier releases of the same statement, once they are known
+    """
+
+    values: tuple["Numbers", ...] | None = None
 
     name: ClassVar[str]
     #: The engine's type for each kind.
     types: ClassVar[Mapping[Kind, str]]
     #: The engine's integer types by number of bits; one with 128 bits or more holds every sum.
     integers: ClassVar[Mapping[int, str]]
+    #: The SHA-256 of a text in hexadecimal digits, and eight such digits as an integer of 64 bits, in place of {}.
+    sha256: ClassVar[str]
+    hexadecimal: ClassVar[str]
     #: The spelling of each function of the allow-list; missing functions are rejected.
     spellings: ClassVar[Mapping[str, Spelling]]
     #: Keywords for a WITH that is computed once, and for one that is inlined.
@@ -47,6 +60,10 @@ class Dialect(ABC):
     unordered: ClassVar[str] = ""
     #: A hint to partition the rows of a SELECT by their owner, u, first.
     gathered: ClassVar[str] = ""
+    #: Choose the groups of each unit before the rows in them; the engine stores what is computed once.
+    groups_first: ClassVar[bool] = False
+    #: Whether statements that take too much memory run in parts (`sql.unit_parts`).
+    splits_units: ClassVar[bool] = False
 
     # --- syntax ------------------------------------------------------------------------------------------------------
 
@@ -96,6 +113,35 @@ class Dialect(ABC):
         if isinstance(value, date):
             return f"DATE '{value.isoformat()}'"
         return self.text(value)
+
+    def reading(self, values: Sequence[Numbers]) -> Self:
+        """Return the same dialect with the values of earlier releases."""
+        dialect = copy(self)
+        dialect.values = tuple(values)
+        return dialect
+
+    def column(self, column: Col) -> str:
+        """Write a column, or the value of an earlier release."""
+        place = released_place(column.name)
+        if place is None:
+            return self.identifier(column.name)
+        if self.values is None:
+            return self.released(self.identifier(column.name))
+        value = self.values[place]
+        if isinstance(value, tuple):
+            raise AssertionError("the numbers of several keys are read as a table")
+        return self.released(self.literal(value, column.kind))
+
+    def released_rows(self, place: int) -> tuple[Fraction | None, ...] | None:
+        """Return the numbers of an earlier release, one for each of its keys; None if it has not run yet."""
+        value = None if self.values is None else self.values[place]
+        if self.values is not None and not isinstance(value, tuple):
+            raise AssertionError("a single number is read as a value")
+        return value if isinstance(value, tuple) else None
+
+    def released(self, text: str) -> str:
+        """Write the value of a release: all have one length, so that no bound on a statement's size depends on it."""
+        return f"({text})".ljust(_VALUE_WIDTH)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -180,6 +226,10 @@ class Dialect(ABC):
         """Write the privacy ID column in canonical form; texts are compared byte by byte."""
         return self.canonical(column, kind or Kind.TEXT)
 
+    def in_part(self, owner: Canonical, kind: Kind, place: int, count: int) -> str:  # noqa: ARG002 - used by one engine
+        """Write the test that an owner is in one part of so many, which a hash decides."""
+        raise AssertionError("only statements of engines that split units run in parts")
+
     def once(self, relation: str, keys: str) -> str:
         """Write the rows of a relation whose keys are unique."""
         counted = f"SELECT *, count(*) OVER (PARTITION BY {keys}) AS {self.identifier('$n')} FROM ({relation}) AS q"
@@ -202,18 +252,6 @@ class Dialect(ABC):
     def numbered(self, total: str) -> str:  # noqa: ARG002 - used where the engine pushes conditions down
         """Write the test that a group's cell, g.c, has a number; `total` is one of the group's sums."""
         return "g.c IS NOT NULL"
-
-    def cell_names(self, keys: int) -> tuple[str, ...]:
-        """Name the columns that hold an undeclared cell with this number of keys; declared cells are a number, c."""
-        return tuple(f"c{j}" for j in range(keys))
-
-    def cell(self, columns: Sequence[Canonical]) -> str:
-        """Write the named columns of an undeclared cell from the values of its keys."""
-        return ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
-
-    def cell_keys(self, prefix: str, keys: int) -> tuple[str, ...]:
-        """Write the keys of an undeclared cell; `prefix` is put before its columns, such as `g.`."""
-        return tuple(f"{prefix}c{j}" for j in range(keys))
 
     # --- integers ----------------------------------------------------------------------------------------------------
 
@@ -317,6 +355,10 @@ def function(name: str) -> Spelling:
 def guarded(name: str, test: str) -> Spelling:
     """Write a function whose argument is replaced by NULL where a test on it fails."""
     return lambda _, a: f"{name}(CASE WHEN {a[0]} {test} THEN {a[0]} END)"
+
+
+#: A test of a number for being finite.
+FINITE = "BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308"
 
 
 def nonzero(text: str) -> str:

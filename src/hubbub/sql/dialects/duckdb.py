@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from hubbub.core.schema import Column, Kind
+from hubbub.sql.dialects import shifts
 from hubbub.sql.dialects.base import (
     COMMON_SPELLINGS,
+    FINITE,
     Canonical,
     Dialect,
     Spelling,
@@ -21,7 +23,7 @@ from hubbub.sql.dialects.base import (
     whole,
     word,
 )
-from hubbub.sql.expressions import FunctionCall
+from hubbub.sql.expressions import FunctionCall, Literal
 from hubbub.sql.rules import decimal_grid
 
 
@@ -29,6 +31,8 @@ class DuckDBDialect(Dialect):
     """DuckDB 1.3 and later. Casts use TRY_CAST; arithmetic on doubles follows IEEE 754 and raises no error."""
 
     name: ClassVar[str] = "duckdb"
+    sha256 = "sha256({})"
+    hexadecimal = "CAST('0x' || {} AS BIGINT)"
     types: ClassVar[Mapping[Kind, str]] = {
         Kind.BOOLEAN: "BOOLEAN",
         Kind.INTEGER: "DOUBLE",
@@ -37,6 +41,8 @@ class DuckDBDialect(Dialect):
         Kind.DATE: "DATE",
         Kind.TIMESTAMP: "TIMESTAMP",
     }
+    groups_first: ClassVar[bool] = True
+    splits_units: ClassVar[bool] = True
     integers: ClassVar[Mapping[int, str]] = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT", 128: "HUGEINT"}
 
     def scanned(self, column: Column) -> str:
@@ -62,6 +68,10 @@ class DuckDBDialect(Dialect):
         text = f"(CAST({column} AS VARCHAR) COLLATE C)" if kind is Kind.TEXT else column
         return super().owner(text, kind)
 
+    def in_part(self, owner: Canonical, kind: Kind, place: int, count: int) -> str:
+        """Divide the hash of an owner, which is the same for every form of it."""
+        return f"{self.own_hash('part', [(owner, kind)])} % {count}::UBIGINT = {place}::UBIGINT"
+
     def once(self, relation: str, keys: str) -> str:
         """Filter with QUALIFY."""
         return f"SELECT * FROM ({relation}) AS q QUALIFY count(*) OVER (PARTITION BY {keys}) = 1"
@@ -69,18 +79,6 @@ class DuckDBDialect(Dialect):
     def position(self, values: Sequence[str], column: str) -> str:
         """Search a list; list_position returns 0 (or NULL) for a value that is not listed."""
         return f"nullif(list_position([{', '.join(values)}], {column}), 0) - 1"
-
-    def cell_names(self, keys: int) -> tuple[str, ...]:  # noqa: ARG002 - one column holds them all
-        """Hold an undeclared cell in one struct."""
-        return ("c",)
-
-    def cell(self, columns: Sequence[Canonical]) -> str:
-        """Pack the keys."""
-        return f"struct_pack({', '.join(f'k{j} := {column}' for j, column in enumerate(columns))}) AS c"
-
-    def cell_keys(self, prefix: str, keys: int) -> tuple[str, ...]:
-        """Unpack the keys."""
-        return tuple(f"{prefix}c.k{j}" for j in range(keys))
 
     def on_grid(self, text: str, step: Fraction) -> str:
         """Use 128 bits."""
@@ -134,9 +132,29 @@ def _date_diff(call: FunctionCall, a: list[str]) -> str:
 
 
 def _date_shift(call: FunctionCall, a: list[str]) -> str:
-    amount, unit = whole(call.args[1]), word(call.args[2])
-    shifted = f"CAST({a[0]} + INTERVAL ({amount}) {unit.upper()} AS TIMESTAMP)"
-    return DUCKDB.clamped(shifted, Kind.TIMESTAMP, None)
+    unit = word(call.args[2])
+    if isinstance(call.args[1], Literal):
+        by = f"INTERVAL ({whole(call.args[1])}) {unit.upper()}"
+    else:
+        months, count = shifts.shift_parts(DUCKDB, a[1], unit)
+        by = f"to_months(CAST({count} AS INTEGER))" if months else f"to_microseconds(CAST({count} AS BIGINT))"
+    return DUCKDB.clamped(f"CAST({a[0]} + {by} AS TIMESTAMP)", Kind.TIMESTAMP, None)
+
+
+def _day_shift(call: FunctionCall, a: list[str]) -> str:
+    if isinstance(call.args[1], Literal):
+        return DUCKDB.clamped(f"({a[0]} + ({whole(call.args[1])}))", Kind.DATE, None)
+    days = shifts.day_number(DUCKDB, f"CAST({a[0]} - {shifts.FIRST} AS DOUBLE)", a[1])
+    return f"({shifts.FIRST} + CAST({days} AS INTEGER))"
+
+
+def _make_date(_: FunctionCall, a: list[str]) -> str:
+    return shifts.calendar_day(DUCKDB, a, "INTEGER", shifts.plus_days, lambda day: f"date_part('month', {day})")
+
+
+def _seconds(_: FunctionCall, a: list[str]) -> str:
+    last, first = (f"epoch_us(CAST({text} AS TIMESTAMP))" for text in a)
+    return f"(CAST({last} - {first} AS DOUBLE) / 1e6)"
 
 
 def _to_integer(call: FunctionCall, a: list[str]) -> str:
@@ -160,6 +178,23 @@ def _to_boolean(call: FunctionCall, a: list[str]) -> str:
     return f"TRY_CAST({a[0]} AS BOOLEAN)" if call.args[0].kind is Kind.TEXT else f"CAST({a[0]} AS BOOLEAN)"
 
 
+def _parse_time(_: FunctionCall, a: list[str]) -> str:
+    # DuckDB reads these words as 1900-01-01, whatever the format is
+    plain = rf"regexp_replace({a[0]}, '(?i)^[\s\x0b]*(-?infinity|epoch)[\s\x0b]*$', '')"
+    return DUCKDB.clamped(f"try_strptime({plain}, {a[1]})", Kind.TIMESTAMP, None)
+
+
+def _extract(_: FunctionCall, a: list[str]) -> str:
+    # without the test, no match is an empty text
+    return f"CASE WHEN regexp_matches({a[0]}, {a[1]}) THEN regexp_extract({a[0]}, {a[1]}, CAST({a[2]} AS INTEGER)) END"
+
+
+def _replace(call: FunctionCall, a: list[str]) -> str:
+    every = isinstance(call.args[3], Literal) and call.args[3].value is True
+    flags = ["'g'"] if every else []
+    return f"regexp_replace({', '.join([*a[:3], *flags])})"
+
+
 DuckDBDialect.spellings = {
     **COMMON_SPELLINGS,
     "add": infix("+"),
@@ -177,6 +212,12 @@ DuckDBDialect.spellings = {
     "log10": guarded("log10", "> 0"),
     "log2": guarded("log2", "> 0"),
     "exp": function("exp"),
+    "sin": guarded("sin", FINITE),
+    "cos": guarded("cos", FINITE),
+    "tan": guarded("tan", FINITE),
+    "asin": guarded("asin", "BETWEEN -1 AND 1"),
+    "acos": guarded("acos", "BETWEEN -1 AND 1"),
+    "atan": function("atan"),
     "power": _power,
     "width_bucket": _width_bucket,
     "is_distinct": infix("IS DISTINCT FROM"),
@@ -193,7 +234,12 @@ DuckDBDialect.spellings = {
     "starts_with": function("starts_with"),
     "ends_with": function("suffix"),
     "contains": function("contains"),
-    "like": infix("LIKE"),
+    "replace": function("replace"),
+    "split_part": lambda call, a: f"split_part({a[0]}, {a[1]}, {whole(call.args[2])})",
+    "regexp": function("regexp_matches"),
+    "regexp_extract": _extract,
+    "regexp_replace": _replace,
+    "like": lambda _, a: f"({' ESCAPE '.join([f'{a[0]} LIKE {a[1]}', *a[2:]])})",
     "year": _part_of_date("year"),
     "quarter": _part_of_date("quarter"),
     "month": _part_of_date("month"),
@@ -208,8 +254,11 @@ DuckDBDialect.spellings = {
     "date_trunc": _date_trunc,
     "date_diff": _date_diff,
     "date_shift": _date_shift,
-    "day_shift": lambda call, a: DUCKDB.clamped(f"({a[0]} + ({whole(call.args[1])}))", Kind.DATE, None),
+    "day_shift": _day_shift,
+    "make_date": _make_date,
+    "seconds_between": _seconds,
     "days_between": lambda _, a: f"CAST({a[0]} - {a[1]} AS DOUBLE)",
+    "parse_time": _parse_time,
     "to_integer": _to_integer,
     "to_real": lambda _, a: f"TRY_CAST({a[0]} AS DOUBLE)",
     "to_float": lambda _, a: f"CAST(TRY_CAST({a[0]} AS FLOAT) AS DOUBLE)",

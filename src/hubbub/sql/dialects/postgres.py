@@ -8,7 +8,6 @@ Differences to DuckDB, and how they are handled:
   % on doubles  integers are divided as integers; the remainder of fractions is not supported
   round         rounds half to even; rounding half away from zero is written explicitly
   text          all texts have the collation "C" and are compared byte by byte; case follows `dialects.case`
-  structs       an undeclared cell is held in several columns
   SEMI, ANTI    EXISTS, NOT EXISTS
 
 Tested in tests/sql/test_postgres_functions.py.

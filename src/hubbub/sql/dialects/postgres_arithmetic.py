@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from hubbub.core.schema import Kind
-from hubbub.sql import rules
+from hubbub.sql import ranges, rules
 from hubbub.sql.dialects.base import Spelling, function, guarded, whole
 from hubbub.sql.dialects.postgres_syntax import SYNTAX, TINY, ZERO
 from hubbub.sql.expressions import Col, Expr, FunctionCall, facts
@@ -18,6 +18,7 @@ _LARGE = SYNTAX.number(Fraction(2) ** 500)
 _MAX = Fraction(2) ** 1000
 #: Bounds every integer of a scan and every sum of integers inside a unit.
 INTEGER = Fraction(2) ** 126
+_FINITE = f"BETWEEN {SYNTAX.number(-ranges.LARGEST)} AND {SYNTAX.number(ranges.LARGEST)}"
 
 
 def magnitude_bound(expr: Expr) -> Fraction | None:  # noqa: C901 - one rule a function
@@ -59,7 +60,7 @@ def magnitude_bound(expr: Expr) -> Fraction | None:  # noqa: C901 - one rule a f
             return max(finite, default=Fraction(0)) if len(finite) == len(values) else None
         case "to_real":
             return Fraction(1) if expr.args[0].kind is Kind.BOOLEAN else parts[0]
-        case "length" | "strpos" | "year" | "date_diff" | "days_between":
+        case "length" | "strpos" | "year" | "date_diff" | "days_between" | "seconds_between":
             return Fraction(2) ** 62
     return None
 
@@ -253,6 +254,12 @@ ARITHMETIC: Mapping[str, Spelling] = {
     "ln": guarded("ln", "> 0"),
     "log10": guarded("log", "> 0"),
     "exp": _exp,
+    "sin": guarded("sin", _FINITE),
+    "cos": guarded("cos", _FINITE),
+    "tan": guarded("tan", _FINITE),
+    "asin": guarded("asin", "BETWEEN -1 AND 1"),
+    "acos": guarded("acos", "BETWEEN -1 AND 1"),
+    "atan": function("atan"),
     "power": _power,
     "width_bucket": _width_bucket,
 }

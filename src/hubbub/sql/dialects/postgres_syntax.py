@@ -19,6 +19,8 @@ class PostgresSyntax(Dialect):
     """Values, hashes and relations on PostgreSQL 14 and later, in a UTF-8 database."""
 
     name: ClassVar[str] = "postgres"
+    sha256 = "encode(sha256(convert_to({}, 'UTF8')), 'hex')"
+    hexadecimal = "CAST(CAST('x' || {} AS bit(32)) AS bigint)"
     types: ClassVar[Mapping[Kind, str]] = {
         Kind.BOOLEAN: "boolean",
         Kind.INTEGER: "float8",

@@ -7,15 +7,16 @@ of a double) are not used.
 Tested in tests/sql/test_spark_functions.py.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
 from hubbub.core.schema import Column, Kind
 from hubbub.sql import ranges
+from hubbub.sql.dialects import shifts
 from hubbub.sql.dialects.base import (
     COMMON_SPELLINGS,
+    FINITE,
     Dialect,
     Spelling,
     function,
@@ -27,7 +28,11 @@ from hubbub.sql.dialects.base import (
     word,
 )
 from hubbub.sql.dialects.case import BLANKS, simple_case
-from hubbub.sql.expressions import FunctionCall, facts
+from hubbub.sql.dialects.like_patterns import like_parts, like_pattern
+from hubbub.sql.dialects.parse_times import FIELDS, time_format
+from hubbub.sql.expressions import FunctionCall, Literal, facts
+from hubbub.sql.patterns import MAX_ATTEMPTS, NO_COMPLEMENT, REWRITE_COMPLEMENT, attempts, translated
+from hubbub.sql.relations import MAX_TEXT_LENGTH
 from hubbub.sql.rules import decimal_grid
 
 #: Sums of 2⁴⁰ rows fit into 64 bits where a row adds fewer than 2²², and in two parts where it adds fewer than 2⁴⁴.
@@ -35,6 +40,8 @@ _PART = 22
 #: The smallest double that rounds to no finite FLOAT.
 _FLOATS = Fraction(2) ** 128 - Fraction(2) ** 103
 _DAYS = 719_162  # from 0001-01-01 to 1970-01-01
+#: Spark's names do not depend on case.
+_FIELD_NAMES = {"Y": "y", "m": "m", "d": "d", "H": "h", "M": "i", "S": "s"}
 _MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 #: Texts that DuckDB reads as a number, except for a sign after a plus. No group is repeated: Java recurses for each
 #: repetition, and a long text would cause a stack overflow.
@@ -56,6 +63,7 @@ class SparkDialect(Dialect):
     """
 
     name: ClassVar[str] = "spark"
+    sha256, hexadecimal = "sha2({}, 256)", "CAST(conv({}, 16, 10) AS BIGINT)"
     types: ClassVar[Mapping[Kind, str]] = {
         Kind.BOOLEAN: "BOOLEAN",
         Kind.INTEGER: "DOUBLE",
@@ -231,23 +239,12 @@ def _trimmed(side: str) -> Spelling:
     return lambda _, a: f"trim({side} {SPARK.text(BLANKS)} FROM {a[0]})"
 
 
-def _pattern(pattern: str) -> str:
-    """Write a LIKE pattern with several % as a regular expression without backtracking, in linear time.
-
-    Spark turns each % into `.*`, and Java tries all combinations. The leftmost match of each part is as good as any
-    other, so each part is an atomic group.
-    """
-    first, *middle, last = (
-        "".join("." if sign == "_" else f"\\{sign}" if not sign.isalnum() and sign.isascii() else sign for sign in part)
-        for part in re.split("%+", pattern)
-    )
-    return rf"(?s)\A{first}{''.join(f'(?>.*?{part})' for part in middle)}" + (rf".*{last}\z" if last else "")
-
-
 def _like(call: FunctionCall, a: list[str]) -> str:
-    parts = re.split("%+", word(call.args[1]))
+    parts = like_parts(call)
     if len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
-        return f"({a[0]} RLIKE {SPARK.text(_pattern(word(call.args[1])))})"
+        return f"({a[0]} RLIKE {SPARK.text(like_pattern(parts))})"
+    if len(a) > 2:
+        return f"({a[0]} LIKE {a[1]} ESCAPE {a[2]})"
     # no character is special, so use an escape that does not occur
     escape = next(sign for sign in "!#~^@&;:|" if sign not in word(call.args[1]))
     return f"({a[0]} LIKE {a[1]} ESCAPE '{escape}')"
@@ -275,10 +272,36 @@ def _date_diff(call: FunctionCall, a: list[str]) -> str:
 
 
 def _date_shift(call: FunctionCall, a: list[str]) -> str:
-    amount, unit = whole(call.args[1]), word(call.args[2])
+    unit = word(call.args[2])
+    if not isinstance(call.args[1], Literal):
+        months, count = shifts.shift_parts(SPARK, a[1], unit)
+        if months:
+            shifted = f"(CAST({a[0]} AS TIMESTAMP) + make_ym_interval(0, CAST({count} AS INT)))"
+        else:
+            shifted = f"timestamp_micros(unix_micros(CAST({a[0]} AS TIMESTAMP)) + CAST({count} AS BIGINT))"
+        return SPARK.clamped(shifted, Kind.TIMESTAMP, None)
+    amount = whole(call.args[1])
     factor, unit = {"week": (7, "day"), "quarter": (3, "month")}.get(unit, (1, unit))
     shifted = f"(CAST({a[0]} AS TIMESTAMP) + INTERVAL '{factor * amount}' {unit.upper()})"
     return SPARK.clamped(shifted, Kind.TIMESTAMP, None)
+
+
+def _day_shift(call: FunctionCall, a: list[str]) -> str:
+    if isinstance(call.args[1], Literal):
+        return SPARK.clamped(f"date_add({a[0]}, {whole(call.args[1])})", Kind.DATE, None)
+    days = shifts.day_number(SPARK, f"CAST(datediff({a[0]}, {shifts.FIRST}) AS DOUBLE)", a[1])
+    return f"date_add({shifts.FIRST}, CAST({days} AS INT))"
+
+
+def _make_date(_: FunctionCall, a: list[str]) -> str:
+    return shifts.calendar_day(
+        SPARK, a, "INT", lambda day, count: f"date_add({day}, {count})", lambda day: f"month({day})"
+    )
+
+
+def _seconds(_: FunctionCall, a: list[str]) -> str:
+    last, first = (f"unix_micros(CAST({text} AS TIMESTAMP))" for text in a)
+    return f"(CAST({last} - {first} AS DOUBLE) / 1e6)"
 
 
 def _no_text(call: FunctionCall, what: str) -> None:
@@ -334,6 +357,62 @@ def _to_date(kind: Kind) -> Spelling:
     return spelled
 
 
+def _pattern(call: FunctionCall) -> str:
+    """Translate a pattern for Java's engine, which backtracks, where the number of ways to try has a bound."""
+    pattern = word(call.args[1])
+    text = translated(pattern, start=r"\A", end=r"\z")
+    if text is None:
+        raise SPARK.refusal(NO_COMPLEMENT, REWRITE_COMPLEMENT)
+    if attempts(pattern, MAX_TEXT_LENGTH) > MAX_ATTEMPTS:
+        raise SPARK.refusal(
+            "this regular expression can be matched in too many ways, so that it is not supported",
+            "Start it with ^ and use at most one of *, + and {n,}, or use LIKE, which has no such limit.",
+        )
+    return text
+
+
+def _regexp(call: FunctionCall, a: list[str]) -> str:
+    return f"({a[0]} RLIKE {SPARK.text(_pattern(call))})"
+
+
+def _extract(call: FunctionCall, a: list[str]) -> str:
+    text, group = _pattern(call), whole(call.args[2])
+    pattern = SPARK.text(text.replace("(?:", "(") if group else text)
+    return f"CASE WHEN {a[0]} RLIKE {pattern} THEN regexp_extract({a[0]}, {pattern}, {group}) END"
+
+
+def _replace(call: FunctionCall, a: list[str]) -> str:
+    every = isinstance(call.args[3], Literal) and call.args[3].value is True
+    if not every and not word(call.args[1]).startswith("^"):
+        raise SPARK.refusal("replacing the first match alone is not supported", "Replace all, or start it with ^.")
+    return f"regexp_replace({a[0]}, {SPARK.text(_pattern(call))}, {a[2]})"
+
+
+def _parse_time(call: FunctionCall, a: list[str]) -> str:
+    """Read the fields with a regular expression; every function gets values that it can take, also in other rows."""
+    form = time_format(word(call.args[1]))
+    if form is None:
+        raise SPARK.refusal(
+            "this format of a date is not supported", "Name each field once, without blanks at its ends."
+        )
+    pattern = SPARK.text(rf"\A{form.pattern}\z")
+    read = {
+        name: f"try_cast(regexp_extract({a[0]}, {pattern}, {form.fields.index(name) + 1}) AS INT)"
+        if name in form.fields
+        else str(default)
+        for name, (_, default) in FIELDS.items()
+    }
+    # year 0 is a leap year, as year 4
+    first = "make_date(CASE WHEN f.y = 0 THEN 4 ELSE f.y END, least(greatest(f.m, 1), 12), 1)"
+    day = f"date_add({first}, f.d - 1)"
+    valid = f"f.m BETWEEN 1 AND 12 AND f.d >= 1 AND month({day}) = f.m AND f.h < 24 AND f.i < 60 AND f.s < 60"
+    micros = f"(unix_micros(CAST({day} AS TIMESTAMP)) + (f.h * 3600 + f.i * 60 + f.s) * 1000000L)"
+    start = "TIMESTAMP '0001-01-01 00:00:00'"
+    body = f"CASE WHEN {valid} THEN CASE WHEN f.y = 0 THEN {start} ELSE timestamp_micros({micros}) END END"
+    fields = ", ".join(f"'{_FIELD_NAMES[name]}', {text}" for name, text in read.items())
+    return SPARK.clamped(f"transform(array(named_struct({fields})), f -> {body})[0]", Kind.TIMESTAMP, None)
+
+
 def _to_boolean(call: FunctionCall, a: list[str]) -> str:
     if call.args[0].kind is not Kind.TEXT:
         return f"CAST({a[0]} AS BOOLEAN)"
@@ -361,6 +440,12 @@ SparkDialect.spellings = {
     "log10": guarded("log10", "> 0"),
     "log2": guarded("log2", "> 0"),
     "exp": function("exp"),
+    "sin": guarded("sin", FINITE),
+    "cos": guarded("cos", FINITE),
+    "tan": guarded("tan", FINITE),
+    "asin": guarded("asin", "BETWEEN -1 AND 1"),
+    "acos": guarded("acos", "BETWEEN -1 AND 1"),
+    "atan": function("atan"),
     "power": _power,
     "width_bucket": _width_bucket,
     "is_distinct": infix("IS DISTINCT FROM"),
@@ -379,6 +464,8 @@ SparkDialect.spellings = {
     "starts_with": function("startswith"),
     "ends_with": function("endswith"),
     "contains": function("contains"),
+    "replace": function("replace"),
+    "split_part": lambda call, a: f"split_part({a[0]}, {a[1]}, {whole(call.args[2])})",
     "like": _like,
     "year": _double("year"),
     "quarter": _double("quarter"),
@@ -394,7 +481,9 @@ SparkDialect.spellings = {
     "date_trunc": lambda call, a: f"date_trunc('{word(call.args[0])}', CAST({a[1]} AS TIMESTAMP))",
     "date_diff": _date_diff,
     "date_shift": _date_shift,
-    "day_shift": lambda call, a: SPARK.clamped(f"date_add({a[0]}, {whole(call.args[1])})", Kind.DATE, None),
+    "day_shift": _day_shift,
+    "make_date": _make_date,
+    "seconds_between": _seconds,
     "days_between": lambda _, a: f"CAST(datediff({a[0]}, {a[1]}) AS DOUBLE)",
     "to_integer": _to_integer,
     "to_real": _to_real,
@@ -403,5 +492,9 @@ SparkDialect.spellings = {
     "to_date": _to_date(Kind.DATE),
     "to_timestamp": _to_date(Kind.TIMESTAMP),
     "to_boolean": _to_boolean,
+    "parse_time": _parse_time,
+    "regexp": _regexp,
+    "regexp_extract": _extract,
+    "regexp_replace": _replace,
 }
 SPARK: SparkDialect = SparkDialect()

@@ -1,4 +1,4 @@
-"""DB-API statements other than queries: SET, RESET, EXPLAIN, and the catalog tables.
+"""Statements other than queries, for DB-API and PostgreSQL clients: SET, RESET, EXPLAIN, and the catalog tables.
 
 Tested in tests/client/dbapi/test_dbapi.py.
 """
@@ -15,22 +15,29 @@ from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate, margin
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
-from hubbub.client.dbapi.errors import ProgrammingError
 from hubbub.core import numbers
 from hubbub.core.numbers import brief, round_down
 from hubbub.core.schema import Column, Table
+from hubbub.errors import ParameterError
 
 Rows = list[tuple[Any, ...]]
 Names = tuple[tuple[str, type], ...]
+#: Reads the value of an option, given its name for errors.
+OptionParser = Callable[[Any, str], Any]
 
 
-class AnySession(Protocol):
-    """A session from `hubbub.open` or `hubbub.connect`."""
+class CatalogSource(Protocol):
+    """What the catalog tables are made of."""
 
     def datasets(self) -> tuple[str, ...]: ...  # noqa: D102
     def describe(self, dataset: str) -> Table: ...  # noqa: D102
     def budget(self) -> tuple[BudgetOverview, ...]: ...  # noqa: D102
     def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]: ...  # noqa: D102
+
+
+class AnySession(CatalogSource, Protocol):
+    """A session from `hubbub.open` or `hubbub.connect`."""
+
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate: ...  # noqa: D102
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
@@ -45,6 +52,7 @@ class Result:
     release: Release | None = None
 
 
+_NO_MORE: Mapping[str, OptionParser] = {}
 _TYPES: Mapping[str, type] = {
     "boolean": bool,
     "integer": int,
@@ -70,7 +78,7 @@ def changed_settings(sql: str, settings: Mapping[str, Any]) -> dict[str, Any] | 
     if match := _RESET.fullmatch(strip_comments(sql)):
         return set_option(settings, match[1].lower(), None)
     if match := _SET.fullmatch(strip_comments(sql)):
-        return set_option(settings, match[1].lower(), _literal(match[2]))
+        return set_option(settings, match[1].lower(), literal(match[2]))
     return None
 
 
@@ -80,18 +88,22 @@ def explained_query(sql: str) -> str | None:
     return None if match is None else match[1]
 
 
-def set_option(settings: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
-    """Set an option; setting `epsilon` removes `within`, and vice versa."""
-    if name not in _PARSERS:
-        raise ProgrammingError(
-            "HB185", f"There is no option hubbub.{name}.", f"Choose one of: {', '.join(sorted(_PARSERS))}."
+def set_option(
+    settings: Mapping[str, Any], name: str, value: object, *, more: Mapping[str, OptionParser] = _NO_MORE
+) -> dict[str, Any]:
+    """Set an option, one of DB-API's or `more`; setting `epsilon` removes `within`, and vice versa."""
+    parsers = {**_PARSERS, **more}
+    if name not in parsers:
+        raise ParameterError(
+            "HB185", f"There is no option hubbub.{name}.", f"Choose one of: {', '.join(sorted(parsers))}."
         )
     other = {"epsilon": "within", "within": "epsilon"}.get(name)
     kept = {key: old for key, old in settings.items() if key not in (name, other)}
-    return kept if value is None else kept | {name: _PARSERS[name](value, name)}
+    return kept if value is None else kept | {name: parsers[name](value, name)}
 
 
-def _literal(text: str) -> str | None:
+def literal(text: str) -> str | None:
+    """Return the value of a SET: without quotes, or None for DEFAULT."""
     if len(text) >= 2 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     return None if text.upper() in ("DEFAULT", "NULL") else text
@@ -118,7 +130,7 @@ def _truth(value: Any, name: str) -> bool:
     if isinstance(value, bool):
         return value
     if str(value).lower() not in known:
-        raise ProgrammingError(
+        raise ParameterError(
             "HB185", f"Invalid value for hubbub.{name}.", f"Use on or off, as in SET hubbub.{name} = on."
         )
     return known[str(value).lower()]
@@ -128,7 +140,7 @@ def _text(value: Any, name: str) -> str:  # noqa: ARG001 - one signature for all
     return str(value)
 
 
-_PARSERS: Mapping[str, Callable[[Any, str], Any]] = {
+_PARSERS: Mapping[str, OptionParser] = {
     "epsilon": _exact,
     "within": _margin,
     "delta": _exact,
@@ -166,26 +178,20 @@ def plan(estimate: Estimate) -> Result:
     return Result((("item", str), ("value", str)), rows)
 
 
-def catalog_table(sql: str, session: AnySession) -> Result | None:
+def catalog_table(sql: str, session: CatalogSource) -> Result | None:
     """Return the catalog table of `SELECT * FROM hubbub.…`, or None for any other statement."""
     match = _CATALOG.fullmatch(strip_comments(sql))
     if match is None:
         return None
-    tables: Mapping[str, Callable[[AnySession], Result]] = {
-        "budget": _budget,
-        "datasets": _datasets,
-        "columns": _columns,
-        "releases": _releases,
-    }
-    create = tables.get(match[1].lower())
+    create = CATALOG_TABLES.get(match[1].lower())
     if create is None:
-        raise ProgrammingError(
-            "HB186", f"There is no table hubbub.{match[1]}.", f"Choose one of: {', '.join(sorted(tables))}."
+        raise ParameterError(
+            "HB186", f"There is no table hubbub.{match[1]}.", f"Choose one of: {', '.join(sorted(CATALOG_TABLES))}."
         )
     return create(session)
 
 
-def _budget(session: AnySession) -> Result:
+def _budget(session: CatalogSource) -> Result:
     names = (
         ("analyst", str),
         ("dataset", str),
@@ -215,7 +221,7 @@ def _budget(session: AnySession) -> Result:
     return Result(names, rows)
 
 
-def _datasets(session: AnySession) -> Result:
+def _datasets(session: CatalogSource) -> Result:
     tables = [session.describe(name) for name in session.datasets()]
     names = (("dataset", str), ("protected", str), ("columns", int))
     return Result(names, [(table.name, _protected(table), len(table.columns)) for table in tables])
@@ -225,7 +231,7 @@ def _protected(table: Table) -> str | None:
     return None if table.unit is None else table.unit.column or "row"
 
 
-def _columns(session: AnySession) -> Result:
+def _columns(session: CatalogSource) -> Result:
     names = (("dataset", str), ("name", str), ("type", str), ("low", float), ("high", float), ("values", int))
     tables = [session.describe(name) for name in session.datasets()]
     visible = [(table, column) for table in tables for column in table.columns if not column.hidden]
@@ -238,7 +244,7 @@ def _facts(column: Column) -> tuple[float | None, float | None, int | None]:
     return (None, None, count) if bounds is None else (float(bounds.low), float(bounds.high), count)
 
 
-def _releases(session: AnySession) -> Result:
+def _releases(session: CatalogSource) -> Result:
     names = (
         ("id", int),
         ("time", datetime),
@@ -271,3 +277,12 @@ def below(value: Fraction) -> float:
     """
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+#: The tables of the schema `hubbub`.
+CATALOG_TABLES: Mapping[str, Callable[[CatalogSource], Result]] = {
+    "budget": _budget,
+    "datasets": _datasets,
+    "columns": _columns,
+    "releases": _releases,
+}

@@ -1,0 +1,107 @@
+"""`hubbub schedule`: run a query once for each block that has ended.
+
+Tested in tests/curator/test_schedule.py.
+"""
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from hubbub.answers import terminal
+from hubbub.cli import options
+from hubbub.config import load
+from hubbub.curator.opening import folder_of, open_curator
+from hubbub.curator.schedule import Schedules, answers, checked, growing_table, run_due
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.epilog = """\
+examples:
+  hubbub schedule add "SELECT COUNT(*) FROM visits WHERE day >= $1 AND day < $2" --every month --epsilon 0.1
+      --name visits --analyst ana
+  hubbub schedule run                        run what is due; call it from cron
+  hubbub schedule show visits > visits.csv   all answers, one block after the other (free)"""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="action")
+    added = actions.add_parser("add", help="add a query; $1 is the first day of a block, $2 the day after its last")
+    added.add_argument("sql", metavar="SQL", help="the query, restricted to one block by $1 and $2")
+    added.add_argument("--name", required=True, help="a name for the query")
+    added.add_argument("--every", required=True, choices=("day", "week", "month", "year"), help="length of the blocks")
+    added.add_argument("-e", "--epsilon", required=True, metavar="ε", help="privacy cost for each block")
+    added.add_argument("-a", "--analyst", required=True, metavar="NAME", help="analyst to charge")
+    added.add_argument("--from", dest="first", metavar="BLOCK", help="the first block (default: the current one)")
+    added.set_defaults(act=_add)
+    listed = actions.add_parser("list", help="list scheduled queries")
+    listed.set_defaults(act=_list)
+    removed = actions.add_parser("remove", help="remove a query; its answers stay in the ledger")
+    removed.add_argument("name", help="name of a scheduled query")
+    removed.set_defaults(act=_remove)
+    ran = actions.add_parser("run", help="run each query for each block that has ended, once")
+    ran.set_defaults(act=_run)
+    shown = actions.add_parser("show", help="print all answers of a query as CSV, with intervals (free)")
+    shown.add_argument("name", help="name of a scheduled query")
+    shown.set_defaults(act=_show)
+    for action in (added, listed, removed, ran, shown):
+        options.add_config(action)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Run the command; the exit code is 1 if a query was refused for some block."""
+    code: int = args.act(args, console)
+    return code
+
+
+def _schedules(args: argparse.Namespace) -> Schedules:
+    return Schedules(folder_of(load(Path(args.config))))
+
+
+def _add(args: argparse.Namespace, console: Console) -> int:
+    config = load(Path(args.config))
+    with open_curator(config) as curator:
+        schedule = checked(
+            curator,
+            args.analyst,
+            args.sql,
+            name=args.name,
+            every=args.every,
+            epsilon=args.epsilon,
+            first=args.first,
+        )
+    _schedules(args).add(schedule)
+    console.print(
+        escape(f"{schedule.name} runs once for each {args.every} of {schedule.dataset}, from {schedule.first}")
+    )
+    console.print("when it has ended. Call `hubbub schedule run` from cron.")
+    return 0
+
+
+def _list(args: argparse.Namespace, console: Console) -> int:
+    rows = [
+        (each.name, each.analyst, each.dataset, each.first, each.epsilon, each.sql) for each in _schedules(args).list()
+    ]
+    console.print(terminal.table(("name", "analyst", "dataset", "from", "ε", "query"), rows, right=(4,)))
+    return 0
+
+
+def _remove(args: argparse.Namespace, console: Console) -> int:
+    _schedules(args).remove(args.name)
+    console.print(escape(f"{args.name} was removed."))
+    return 0
+
+
+def _run(args: argparse.Namespace, console: Console) -> int:
+    refused = 0
+    with open_curator(load(Path(args.config))) as curator:
+        for result in run_due(curator, _schedules(args)):
+            refused += bool(result.refused)
+            console.print(escape(f"{result.name} {result.block}: {result.refused or 'answered'}"))
+    return 1 if refused else 0
+
+
+def _show(args: argparse.Namespace, console: Console) -> int:  # noqa: ARG001 - the common signature
+    schedule = _schedules(args).find(args.name)
+    with open_curator(load(Path(args.config))) as curator:
+        print(growing_table(answers(curator, schedule)), end="")  # noqa: T201
+    return 0

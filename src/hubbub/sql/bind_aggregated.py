@@ -1,0 +1,57 @@
+"""What aggregates of combinations and of dates are made of: texts and numbers.
+
+Tested in tests/sql/test_aggregated_values.py.
+"""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from hubbub.core.schema import Kind
+from hubbub.sql import bind_dates, dates
+from hubbub.sql.bind_apply import apply
+from hubbub.sql.bind_expr import scalar
+from hubbub.sql.bind_scope import Context, NameScope, is_unit
+from hubbub.sql.expressions import Expr, Literal
+
+
+def since_1970(ctx: Context, node: exp.Expr, date: Expr) -> Expr:
+    """Return the days of a date, or the seconds of a timestamp, since 1970."""
+    passed = "seconds_between" if date.kind is Kind.TIMESTAMP else "days_between"
+    return apply(ctx, node, passed, [date, _start(date.kind)])
+
+
+def as_date(ctx: Context, node: exp.Expr, number: Expr, kind: Kind) -> Expr:
+    """Turn such a number, rounded, into a date or timestamp."""
+    whole = apply(ctx, node, "to_integer", [number, Literal(64, Kind.INTEGER)])
+    if kind is Kind.DATE:
+        return apply(ctx, node, "day_shift", [_start(kind), whole])
+    return bind_dates.shift_by(ctx, node, _start(kind), whole, exp.Interval(unit=exp.Var(this="SECOND")))
+
+
+def _start(kind: Kind) -> Literal:
+    return Literal(dates.EPOCH if kind is Kind.TIMESTAMP else dates.EPOCH.date(), kind)
+
+
+def combined(ctx: Context, columns: NameScope, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expr:
+    """Write a combination of values as one text, from which they can be read back.
+
+    Each value is written with its length before it, and NULL as `-`, so that no two combinations have one text.
+    COUNT(DISTINCT a, b) passes over combinations with NULL; in COUNT(DISTINCT (a, b)) NULL is a value.
+    """
+    row = isinstance(parts[0], exp.Tuple) and len(parts) == 1
+    texts = list[Expr]()
+    for part in parts[0].expressions if row else parts:
+        if is_unit(ctx, columns, part):
+            raise ctx.error(
+                node,
+                "HB512",
+                "COUNT(DISTINCT …) of a combination cannot contain the privacy ID.",
+                "Count the rows of a subquery: SELECT COUNT(*) FROM (SELECT DISTINCT id, year FROM visits).",
+            )
+        value = scalar(ctx, columns, part)
+        text = value if value.kind is Kind.TEXT else apply(ctx, node, "to_text", [value])
+        size = apply(ctx, node, "to_text", [apply(ctx, node, "length", [text])])
+        led = apply(ctx, node, "concat", [size, Literal(":", Kind.TEXT), text])
+        texts.append(apply(ctx, node, "coalesce", [led, Literal("-", Kind.TEXT)]) if row else led)
+    return texts[0] if len(texts) == 1 else apply(ctx, node, "concat", texts)
