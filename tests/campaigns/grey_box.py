@@ -201,7 +201,7 @@ def _showing(
 
 
 #: Analyses whose noise has a δ always.
-NEEDS_DELTA = ("binomial_count",)
+NEEDS_DELTA = ("binomial_count", "cube")
 
 
 def compare_analyses(made: NeighboringSessions, tally: Tally, names: tuple[str, ...], *, every: bool) -> Iterator[str]:

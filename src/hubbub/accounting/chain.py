@@ -61,7 +61,7 @@ def facts_text(event: Event, blocks: BlockSet | None = None) -> str:
 
     >>> from hubbub.core.events import ResponseEvent
     >>> facts_text(ResponseEvent(2, 1), BlockSet("month", ((0, 1),)))
-    '{"blocks":{"by":"month","ranges":[["1970-01","1970-02"]]},"mechanism":"laplace","scale":"10","sensitivity":1}'
+    '{"answers":2,"blocks":{"by":"month","ranges":[["1970-01","1970-02"]]},"epsilon":1,"mechanism":"response"}'
     """
     return canonical(to_facts(event) if blocks is None else {**to_facts(event), "blocks": blocks.to_json()})
 

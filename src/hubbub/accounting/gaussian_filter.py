@@ -142,8 +142,8 @@ def variance(total: Price) -> int:
 
     Each class m of small losses gives one bound: it and those below it at their ε², all others at (π/2)ε².
 
-    >>> round(variance(tuple(100 * part for part in pure(Fraction(1, 10)))) / STEPS, 4)
-    1.0161
+    >>> round(variance(tuple(100 * part for part in pure(Fraction(1, 10)))) / STEPS, 3)
+    1.016
     """
     fixed = total[0]
     large, small = sum(total[1:_LAST]), 0

@@ -286,8 +286,8 @@ def _tree(expr: Expr) -> list[Any]:
 def parsed(form: str) -> Expr:
     """Read what `text` wrote; without facts.
 
-    >>> parsed('["is_null",[["column","0.age","integer"]],"boolean"]')
-    FunctionCall(function='is_null', args=(Col(name='0.age', kind=<Kind.INTEGER: 'integer'>, ...
+    >>> parsed('["is_null",[["column","0.age","integer"]],"boolean"]').args[0].name
+    '0.age'
     """
     return _expression(json.loads(form))
 
