@@ -101,7 +101,7 @@ def _cell(text: str) -> str:
 def command_line() -> str:
     """The help of every command."""
     os.environ["COLUMNS"] = "100"
-    from hubbub.cli import COMMANDS, build_parser
+    from hubbub.cli import COMMANDS, EXIT_CODES, build_parser
 
     parser = build_parser()
     (commands,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
@@ -113,11 +113,7 @@ def command_line() -> str:
         "",
         "| exit code | meaning |",
         "|---|---|",
-        "| 0 | success |",
-        "| 1 | an error, with its code and a remedy on standard error |",
-        "| 2 | the command was called with wrong arguments |",
-        "| 3 | `hubbub watch --once`: the answer is not above the threshold |",
-        "| 130 | stopped by Ctrl-C |",
+        *[f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()],
         "",
         "| command | what it does |",
         "|---|---|",

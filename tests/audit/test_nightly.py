@@ -120,5 +120,5 @@ def test_values_that_are_not_clamped_are_noticed(numbers: Numbers, monkeypatch: 
             return True
 
     (first, *_) = [seed for seed in range(12) if noticed(seed)]
-    part = nightly._run_part("neighbors", "", check, random.Random(first), seconds=1)
+    part = nightly._run_part("neighbors", "", check, random.Random(first), 1, lambda _: None)
     assert part.problems

@@ -13,7 +13,7 @@ from hubbub.accounting.store import EntryFilter
 from hubbub.cli import main
 from hubbub.curator import Curator
 from hubbub.curator.opening import folder_of
-from hubbub.curator.schedule import Schedule, ScheduledRun, Schedules, answers, checked, growing_table, run_due
+from hubbub.curator.schedule import Schedule, ScheduledRun, Schedules, answers, checked, growing_rows, run_due
 from hubbub.errors import LedgerError, ParameterError
 
 __all__ = ["data", "place"]
@@ -49,9 +49,9 @@ def test_a_query_runs_for_each_block_that_has_ended(place: Place) -> None:
         assert [run.block for run in ran(curator)] == ["2026-02", "2026-03"]
         assert charged(curator) == ["2026-01", "2026-02", "2026-03"]
         found = answers(curator, schedule)
-        table = growing_table(found).splitlines()
-        assert table[0] == "block,region,n,n_low,n_high"
-        assert [line.split(",")[0] for line in table[1:]] == [f"2026-0{m}" for m in (1, 1, 2, 2, 3, 3)]
+        names, lines = growing_rows(found)
+        assert names == ["block", "region", "n", "n_low", "n_high"]
+        assert [line[0] for line in lines] == [f"2026-0{m}" for m in (1, 1, 2, 2, 3, 3)]
         assert curator.ledger.verify().sound
         # without the list, the same query finds its answers again
         schedules(curator).remove("monthly")

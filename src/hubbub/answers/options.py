@@ -3,7 +3,7 @@
 Tested in tests/client/test_alike.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from secrets import token_hex
@@ -13,6 +13,13 @@ from hubbub.core import numbers, wire
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
+
+#: Receives the progress of a run, from 0 to 1, and what it does now.
+Progress = Callable[[float, str], None]
+
+
+def ignore_progress(_: float, __: str) -> None:
+    """Ignore the progress of a run."""
 
 
 class Options(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""Files of a published release: CSV and Parquet, a data sheet as Markdown and HTML, and the receipt."""
+"""Files of a published release: its data, a data sheet as Markdown and HTML, and the receipt."""
 
 import json
 import re
@@ -15,7 +15,9 @@ from hubbub.answers.sheet import sheet
 from hubbub.core.call import is_call, parse_call
 from hubbub.errors import ParameterError
 
+#: The data files that are written unless others are chosen, and all that there are.
 FORMATS = ("csv", "parquet")
+DATA_FORMATS = (*FORMATS, "arrow", "json")
 _BESIDE = ("receipt.json", "md", "html")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
@@ -46,8 +48,8 @@ class OutputFiles:
             raise ParameterError(
                 "HB172", f"{chosen!r} is not a valid file name.", "Use letters, digits, dots and dashes."
             )
-        if not formats or any(name not in FORMATS for name in formats):
-            raise ParameterError("HB172", "Unknown data format.", f"Choose one or more of: {', '.join(FORMATS)}.")
+        if not formats or any(name not in DATA_FORMATS for name in formats):
+            raise ParameterError("HB172", "Unknown data format.", f"Choose one or more of: {', '.join(DATA_FORMATS)}.")
         paths = {end: Path(to) / f"{chosen}.{end}" for end in (*formats, *_BESIDE)}
         existing = [path.name for path in paths.values() if path.exists()]
         if existing and not force:
@@ -68,6 +70,10 @@ class OutputFiles:
                 paths["csv"].write_text(release.to_csv(), encoding="utf-8")
             if "parquet" in paths:
                 _parquet(release, paths["parquet"])
+            if "arrow" in paths:
+                release.export(paths["arrow"])
+            if "json" in paths:
+                paths["json"].write_text(json.dumps(release.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")
             document = json.dumps(release.document(), indent=1, ensure_ascii=False)
             paths["receipt.json"].write_text(document + "\n", encoding="utf-8")
             data = [path for end, path in paths.items() if end not in ("md", "html")]
@@ -106,7 +112,7 @@ def publish(
     name     name of the files without extension (default: the analysis)
     title    title of the data sheet
     notes    introduction of the data sheet, such as a contact or how to cite
-    formats  csv, parquet or both
+    formats  one or more of csv, parquet, arrow and json
     force    replace existing files
     """
     return OutputFiles.plan(to, name, release, formats, force=force).write(release, title=title, notes=notes)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.policy import Cap, Policy
+from hubbub.answers.options import Progress, ignore_progress
 from hubbub.audit import black_box
 from hubbub.audit.randomness import check_keystream
 from hubbub.audit.receipt import check_receipt
@@ -64,16 +66,16 @@ class AuditPart:
 Check = Callable[[random.Random], str | None]
 
 
-def audit(config: Config, *, seconds: float, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def audit(config: Config, *, seconds: float, say: Progress = ignore_progress) -> dict[str, Any]:
     """Audit for at most about this long, with at least one case per part; return the facts to sign."""
     began, chance = time.monotonic(), random.SystemRandom()
     parts = []
     with TemporaryDirectory(prefix="hubbub-audit-") as folder:
         checks = _parts(config, Path(folder))
         for number, (name, claim, check) in enumerate(checks):
-            say(f"{name}: {claim}")
             left = seconds - (time.monotonic() - began)
-            parts.append(_run_part(name, claim, check, chance, left / (len(checks) - number)))
+            share = partial(_share, said=f"{name}: {claim}", number=number, parts=len(checks), say=say)
+            parts.append(_run_part(name, claim, check, chance, left / (len(checks) - number), share))
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "declarations": config.hash,
@@ -87,9 +89,16 @@ def audit(config: Config, *, seconds: float, say: Callable[[str], None] = lambda
     }
 
 
-def _run_part(name: str, claim: str, check: Check, chance: random.Random, seconds: float) -> AuditPart:
+def _share(done: float, *, said: str, number: int, parts: int, say: Progress) -> None:
+    say((number + min(1.0, done)) / parts, said)
+
+
+def _run_part(
+    name: str, claim: str, check: Check, chance: random.Random, seconds: float, share: Callable[[float], None]
+) -> AuditPart:
     part, began = AuditPart(name, claim), time.monotonic()
     while not part.cases or (time.monotonic() - began < seconds and not part.problems):
+        share((time.monotonic() - began) / seconds if seconds > 0 else 1.0)
         try:
             problem = check(chance)
         except StopIteration:

@@ -30,6 +30,8 @@ auditor:     hubbub audit ledger             list all charges: analyst, query, t
              hubbub audit self --out r.json  audit hubbub on simulated data and sign a report
              hubbub attack linkage visits.csv --quasi zip,age    run a privacy attack against a table
 
+exit codes:  0 success, 1 an error or a failed check, 2 wrong arguments, 3 watch --once: not yet, 130 Ctrl-C
+
 Start here: hubbub demo
 """
 
@@ -70,8 +72,18 @@ COMMANDS = {
 _NAMED = re.compile(r"[A-Za-z_]\w*=")
 
 
+#: The exit codes of all commands.
+EXIT_CODES = {
+    0: "success",
+    1: "an error, with its code and a remedy on standard error; or a refusal, a problem, or a check that failed",
+    2: "the command was called with wrong arguments",
+    3: "hubbub watch --once: the answer is not above the threshold",
+    130: "stopped by Ctrl-C; a charge that was made stands",
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Return 0 on success, 1 on an error; a usage error exits with 2."""
+    """Run one command and return one of `EXIT_CODES`; a usage error exits with 2."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     command = next((word for word in words if not word.startswith("-")), None)
     parser = build_parser([command] if command in COMMANDS else [])
@@ -83,6 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rich.console import Console  # after the help was shown, which needs no console
 
     try:
+        if hasattr(args, "format"):  # it has options of `hubbub.cli.output`
+            from hubbub.cli import output
+
+            output.check(args)
         return int(import_module(f"hubbub.cli.{args.command}").run(args, Console(highlight=False)))
     except HubbubError as error:
         from hubbub.answers import terminal

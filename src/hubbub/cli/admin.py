@@ -18,7 +18,8 @@ from hubbub.accounting.filters import Budget
 from hubbub.accounting.forfeit import forfeit, reanchor
 from hubbub.accounting.ledger import Ledger
 from hubbub.answers import terminal
-from hubbub.cli import options
+from hubbub.cli import options, output
+from hubbub.cli.progress import working
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -57,6 +58,7 @@ examples:
         "--clear", nargs=2, metavar=("ANALYST", "DATASET"), help="mark the failures as reviewed, so queries may go on"
     )
     failed.add_argument("--by", metavar="NAME", help="reviewer, with --clear; recorded in the ledger (default: you)")
+    output.add_output(failed)
     failed.set_defaults(act=_failures)
     closed = actions.add_parser("close-block", help="close a block of a dataset for good: nothing reads it again")
     closed.add_argument("dataset", metavar="DATASET", help="name of a dataset")
@@ -138,7 +140,9 @@ def _refresh(args: argparse.Namespace, config: Config, console: Console) -> None
     for name in args.dataset:
         versions.refresh(name)
         console.print(f"{escape(name)} has a new version: cached answers are not reused.")
-    for problem in key_problems(config, args.dataset):
+    with working("checking declared keys in the data"):
+        problems = [*key_problems(config, args.dataset)]
+    for problem in problems:
         raise problem
 
 
@@ -168,13 +172,18 @@ def _failures(args: argparse.Namespace, config: Config, console: Console) -> Non
     finally:
         store.close()
     rows = [
-        (analyst, dataset, str(len(charges)), _allowed(config, dataset), _numbers(charges))
+        (analyst, dataset, len(charges), _allowed(config, dataset), _numbers(charges))
         for (analyst, dataset), charges in failures.every().items()
     ]
-    if rows:
-        console.print(terminal.table(("analyst", "dataset", "failed", "allowed", "charges"), rows, right=(2, 3)))
-    else:
-        console.print("No query failed after its charge since the last review.")
+    names = ("analyst", "dataset", "failed", "allowed", "charges")
+
+    def show(where: Console) -> None:
+        if not rows:
+            where.print("No query failed after its charge since the last review.")
+            return
+        where.print(terminal.table(names, [(*row[:2], str(row[2]), *row[3:]) for row in rows], right=(2, 3)))
+
+    output.rows(names, rows, [dict(zip(names, row, strict=True)) for row in rows], args, console, show)
 
 
 def _allowed(config: Config, dataset: str) -> str:

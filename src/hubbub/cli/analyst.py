@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from hubbub.accounting.filters import Budget
 from hubbub.answers import terminal
-from hubbub.cli import options
+from hubbub.cli import options, output
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -36,6 +36,7 @@ examples:
     remove = actions.add_parser("remove", help="remove an analyst from hubbub.yaml and revoke their tokens")
     remove.add_argument("name", help="name of the analyst")
     listing = actions.add_parser("list", help="list analysts and tokens")
+    output.add_output(listing)
     token = actions.add_parser("token", help="create a token; it is shown only once")
     token.add_argument("name", help="name of the analyst, owner, auditor or feeder")
     token.add_argument(
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         accounts.withdraw()
         match args.action:
             case "list":
-                _list(config, state, console)
+                _list(args, config, state, console)
             case "add":
                 _add(args, path, console)
             case "remove":
@@ -124,24 +125,27 @@ def _token(args: argparse.Namespace, accounts: Accounts) -> None:
     Console(stderr=True, highlight=False).print(escape(note))
 
 
-def _list(config: Config, state: State, console: Console) -> None:
+def _list(args: argparse.Namespace, config: Config, state: State, console: Console) -> None:
     with_caps = [
         (name, dataset, brief(cap.budget.epsilon))
         for name, caps in config.policy.analysts.items()
         for dataset, cap in caps.items()
     ]
     without_caps = [(name, "", "") for name, caps in config.policy.analysts.items() if not caps]
-    console.print(terminal.table(("analyst", "dataset", "ε"), [*with_caps, *without_caps], right=(2,)))
-    console.print()
-    console.print(
-        terminal.table(
-            ("token", "of", "role", "created", "valid until", "last used"),
-            [
-                (token.id, token.name, token.role, _day(token.created), _validity(token), token.used or "never")
-                for token in state.tokens.list()
-            ],
-        )
-    )
+    tokens = [
+        (token.id, token.name, token.role, _day(token.created), _validity(token), token.used or "never")
+        for token in state.tokens.list()
+    ]
+
+    def show(where: Console) -> None:
+        where.print(terminal.table(("analyst", "dataset", "ε"), [*with_caps, *without_caps], right=(2,)))
+        where.print()
+        where.print(terminal.table(("token", "of", "role", "created", "valid until", "last used"), tokens))
+
+    names = ("analyst", "dataset", "epsilon", "token", "role", "created", "valid_until", "last_used")
+    lines: list[tuple[str, ...]] = [(*line, "", "", "", "", "") for line in (*with_caps, *without_caps)]
+    lines += [(of, "", "", number, *rest) for number, of, *rest in tokens]
+    output.rows(names, lines, [dict(zip(names, line, strict=True)) for line in lines], args, console, show)
 
 
 def _validity(token: TokenRecord) -> str:

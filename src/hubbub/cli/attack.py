@@ -1,8 +1,8 @@
 """`hubbub attack`: list the attacks, describe one, or run it and show its findings."""
 
 import argparse
+import json
 import secrets
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.catalogue import ATTACKS, Attack, find_attack
 from hubbub.attacks.report import ALARM, COLUMNS, FORMS, ReportContext, exceeding_findings, facts, row, write
 from hubbub.attacks.table import read
-from hubbub.cli import options
+from hubbub.cli import options, output
 from hubbub.cli.progress import progress
 from hubbub.errors import AttackError
 
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="FILE", help="write a report: .html, .pdf, .svg or .json")
     parser.add_argument("--about", action="store_true", help="only describe the attack and its settings")
     options.add_json(parser)
+    output.add_output(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -80,22 +81,26 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.report:
         terms = {"Table": args.table or "simulated for the attack", "Seed": str(seed), **settings}
         write(study, Path(args.report), ReportContext(terms=terms))
-    if args.json:
-        sys.stdout.write(study.json() + "\n")
-    else:
-        _show(study, console)
-        if args.report:
-            console.print(f"\nWrote the report to {escape(args.report)}.")
+    names = [name.lower() or "verdict" for name in COLUMNS]
+    lines = [row(finding) for finding in study.findings]
+    output.rows(names, lines, json.loads(study.json()), args, console, lambda where: _show(study, where))
+    if args.report and output.format_of(args) == "table":
+        console.print(f"\nWrote the report to {escape(args.report)}.")
     return 1 if exceeding_findings(study) else 0
 
 
 def _list(args: argparse.Namespace, console: Console) -> int:
-    if args.report or args.set or args.quasi or args.about or args.json:
+    if args.report or args.set or args.quasi or args.about:
         raise AttackError("HB640", "No attack was chosen.", "Name one: hubbub attack linkage table.csv")
     usage = {"no": "", "may": "[TABLE]", "must": "TABLE"}
+    names = ("attack", "input", "description")
     rows = [(attack.name, usage[attack.table], attack.summary) for attack in ATTACKS.values()]
-    console.print(terminal.table(("attack", "input", "description"), rows))
-    console.print("\n[dim]hubbub attack NAME --about describes an attack; hubbub attack NAME runs it.[/]")
+
+    def show(where: Console) -> None:
+        where.print(terminal.table(names, rows))
+        where.print("\n[dim]hubbub attack NAME --about describes an attack; hubbub attack NAME runs it.[/]")
+
+    output.rows(names, rows, [dict(zip(names, line, strict=True)) for line in rows], args, console, show)
     return 0
 
 

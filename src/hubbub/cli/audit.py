@@ -1,10 +1,9 @@
 """`hubbub audit`: list the ledger; audit a release, or hubbub itself."""
 
 import argparse
-import json
 import os
-import sys
 from collections.abc import Mapping
+from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -15,12 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub.accounting.chain import Kind
-from hubbub.accounting.status import history, write_csv, write_json
+from hubbub.accounting.status import HistoryLine, history, write_csv, write_json
 from hubbub.accounting.store import EntryFilter
 from hubbub.answers import terminal
 from hubbub.audit import nightly, report
 from hubbub.audit import release as releases
-from hubbub.cli import options
+from hubbub.cli import options, output
+from hubbub.cli.progress import progress, working
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.curator.opening import folder_of, store_of
@@ -50,6 +50,7 @@ examples:
     ledger.add_argument("--limit", type=int, metavar="N", help="maximum number of entries")
     options.add_json(ledger)
     ledger.add_argument("--csv", action="store_true", help="print CSV")
+    output.add_output(ledger)
     ledger.set_defaults(act=_ledger)
 
     release = actions.add_parser("release", help="verify one release and replay its plan on simulated neighboring data")
@@ -58,17 +59,20 @@ examples:
         "--worlds", type=int, default=10, metavar="N", help="number of simulated datasets (default: %(default)s)"
     )
     options.add_json(release)
+    output.add_output(release)
     release.set_defaults(act=_release)
 
     product = actions.add_parser("self", help="audit hubbub itself on simulated data and sign a report; run it nightly")
     product.add_argument("--seconds", type=float, default=60.0, metavar="S", help="time limit (default: 60)")
-    product.add_argument("--out", metavar="FILE", help="file to write the report to (default: print it)")
+    product.add_argument("-o", "--out", metavar="FILE", help="file to write the report to (default: print it)")
     product.add_argument("--key", metavar="FILE", help="key that signs it (default: audit.key next to the ledger)")
     product.set_defaults(act=_self)
 
     check = actions.add_parser("check-report", help="check the signature of a report and show its findings")
     check.add_argument("file", metavar="FILE", help="a report written by hubbub audit self")
     check.add_argument("--public", metavar="FILE", help="public key (default: audit.pub next to the ledger)")
+    options.add_json(check)
+    output.add_output(check)
     check.set_defaults(act=_check_report)
     for action in (ledger, release, product, check):
         options.add_config(action)
@@ -85,13 +89,16 @@ def _ledger(args: argparse.Namespace, console: Console) -> bool:
     try:
         with store.snapshot() as snapshot:
             lines = history(snapshot, which, unreleased=args.unreleased, newest_first=args.newest, limit=args.limit)
-            if args.json:
-                write_json(lines, sys.stdout)
-            elif args.csv:
-                write_csv(lines, sys.stdout)
+            form = output.format_of(args)
+            if form in ("json", "csv"):  # a ledger may be long
+                with output.text_file(args.output) as file:
+                    (write_json if form == "json" else write_csv)(lines, file)
+            elif form == "table":
+                with output.text_file(args.output) as file:
+                    file.writelines(f"{line.text()}\n" for line in lines)
             else:
-                for line in lines:
-                    console.print(line.text(), markup=False, soft_wrap=True)
+                names = [field.name for field in fields(HistoryLine)]
+                output.rows(names, [astuple(line) for line in lines], None, args, console, lambda _: None)
     finally:
         store.close()
     return True
@@ -110,19 +117,22 @@ def _time(text: str | None) -> int | None:
 
 def _release(args: argparse.Namespace, console: Console) -> bool:
     worlds = numbers.integer(args.worlds, "worlds", 1, _MAX_WORLDS)
-    audited = releases.audit(load(Path(args.config)), args.number, worlds=worlds)
-    if args.json:
-        console.print_json(json.dumps(audited.to_json()))
-        return audited.sound
-    console.print(terminal.sentences(audited.lines))
-    for line in audited.left_out:
-        console.print(f"[yellow]not checked[/] {escape(line)}")
-    for problem in audited.problems:
-        console.print(f"[bold red]problem[/] {escape(problem)}")
-    if audited.sound:
-        console.print(f"[bold green]verified[/]: release {args.number} costs {escape(audited.loss)}.")
-    else:
-        console.print(f"[bold red]NOT VERIFIED[/]: release {args.number} does not match its claims.")
+    with working(f"replaying on {worlds:,} simulated datasets"):
+        audited = releases.audit(load(Path(args.config)), args.number, worlds=worlds)
+    groups = {"checked": audited.lines, "not checked": audited.left_out, "problem": audited.problems}
+
+    def show(where: Console) -> None:
+        where.print(terminal.sentences(audited.lines))
+        for line in audited.left_out:
+            where.print(f"[yellow]not checked[/] {escape(line)}")
+        for problem in audited.problems:
+            where.print(f"[bold red]problem[/] {escape(problem)}")
+        if audited.sound:
+            where.print(f"[bold green]verified[/]: release {args.number} costs {escape(audited.loss)}.")
+        else:
+            where.print(f"[bold red]NOT VERIFIED[/]: release {args.number} does not match its claims.")
+
+    output.statements(groups, audited.to_json(), args, console, show)
     return audited.sound
 
 
@@ -130,8 +140,8 @@ def _self(args: argparse.Namespace, console: Console) -> bool:
     seconds = float(numbers.in_range(args.seconds, "seconds", Fraction(1), Fraction(_MAX_SECONDS)))
     config = load(Path(args.config))
     key = report.load_private_key(_key(args.key, config), make=args.key is None)
-    aside = Console(stderr=True, highlight=False)
-    result = nightly.audit(config, seconds=seconds, say=lambda text: aside.print(text, markup=False))
+    with progress("audit") as say:
+        result = nightly.audit(config, seconds=seconds, say=say)
     text = report.sign_report({"hubbub": version("hubbub"), **result}, key)
     if args.out is None:
         console.print(text, markup=False, soft_wrap=True, end="")
@@ -152,10 +162,19 @@ def _check_report(args: argparse.Namespace, console: Console) -> bool:
             "HB638", f"{args.file} cannot be read.", "Pass a file written by `hubbub audit self`."
         ) from None
     result = report.verify_report(text, key)
-    console.print(
-        f"Signed with key {result['key'][:16]}… at {escape(str(result['time']))} by hubbub {result['hubbub']}."
-    )
-    _show_report(result, console)
+
+    def show(where: Console) -> None:
+        where.print(
+            f"Signed with key {result['key'][:16]}… at {escape(str(result['time']))} by hubbub {result['hubbub']}."
+        )
+        _show_report(result, where)
+
+    names = ("part", "claim", "cases", "seconds", "problems")
+    lines = [
+        (part["name"], part["what"], int(part["cases"]), float(part["seconds"]), "; ".join(part["problems"]))
+        for part in result["parts"]
+    ]
+    output.rows(names, lines, dict(result), args, console, show)
     return bool(result["sound"])
 
 

@@ -6,6 +6,7 @@ Tested in tests/curator/test_batch.py.
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,8 +14,9 @@ from rich.console import Console
 from hubbub.answers import render
 from hubbub.answers.batch import batch_answers, batch_text, split_queries
 from hubbub.answers.options import Options, request_key
-from hubbub.cli import options, plan
-from hubbub.cli.session import elapsed_time, read_text, session_of
+from hubbub.answers.release import Release
+from hubbub.cli import options, output, plan
+from hubbub.cli.session import read_text, running, session_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +31,7 @@ examples:
     parser.add_argument("--delta", metavar="δ", help="default: the δ of the budget; 0 requires pure DP")
     parser.add_argument("--plan", action="store_true", help="only show the privacy cost and expected accuracy (free)")
     parser.add_argument("--receipt", metavar="FILE", help="write the results and their receipt here, for hubbub verify")
+    output.add_output(parser)
     options.add_key(parser)
     parser.add_argument("--fresh", action="store_true", help="run again with fresh noise and pay again")
 
@@ -43,18 +46,29 @@ def run(args: argparse.Namespace, console: Console) -> int:
         args.weight, args.parameter, args.intervals, args.dialect = [], [], "each", "duckdb"
         return plan.run(args, console)
     given: Options = {"epsilon": args.epsilon, "delta": args.delta}
-    with session_of(args) as session, elapsed_time():
+    with session_of(args) as session, running(session):
         release = session.query(batch_text(queries), key=request_key(args.key, fresh=args.fresh), **given)
     if args.receipt:
         Path(args.receipt).write_text(json.dumps(release.document(), indent=1, ensure_ascii=False) + "\n")
     answers = batch_answers(release)
-    if args.json:
-        shown = [{"query": query} | answer.to_dict() for query, answer in zip(queries, answers, strict=True)]
-        print(json.dumps(shown, ensure_ascii=False))  # noqa: T201
-        return 0
-    for query, answer in zip(queries, answers, strict=True):
-        console.print(query, markup=False, style="bold")
-        console.print(render.rows(answer))
-        console.print()
-    console.print(f"Cost of the batch: {release.cost()}", markup=False)
+
+    def show(where: Console) -> None:
+        for query, answer in zip(queries, answers, strict=True):
+            where.print(query, markup=False, style="bold")
+            where.print(render.rows(answer))
+            where.print()
+        where.print(f"Cost of the batch: {release.cost()}", markup=False)
+
+    form = [{"query": query} | answer.to_dict() for query, answer in zip(queries, answers, strict=True)]
+    names = ("query", "row", "output", "value", "low", "high")
+    output.rows(names, list(_lines(answers)), form, args, console, show)
     return 0
+
+
+def _lines(answers: Sequence[Release]) -> Iterator[tuple[output.Cell, ...]]:
+    """List every cell, because the answers have different columns."""
+    for query, answer in enumerate(answers, 1):
+        for column in answer.outputs:
+            for row, value in enumerate(column.values):
+                low, high = (None if ends is None else ends[row] for ends in (column.low, column.high))
+                yield query, row + 1, column.name, None if value is None else str(value), low, high

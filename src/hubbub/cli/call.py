@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hubbub.analyses.registry import ANALYSES, PAID_BEFORE, function
 from hubbub.answers import terminal
-from hubbub.cli import options, plan, query
+from hubbub.cli import options, output, plan, query
 from hubbub.core.call import AnalysisCall, parse_call
 from hubbub.errors import ParameterError, QueryError
 
@@ -37,7 +37,7 @@ examples:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run the command: list the analyses, describe one, or run one."""
     if args.name is None:
-        _list(console)
+        _list(args, console)
         return 0
     if args.name not in ANALYSES:
         raise QueryError(
@@ -87,9 +87,14 @@ def _reject_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _list(console: Console) -> None:
-    console.print(terminal.table(("analysis", "description"), [(name, _doc(name)[0]) for name in sorted(ANALYSES)]))
-    console.print("\nhubbub call NAME describes an analysis; hubbub call NAME table=… -e 1 runs it.", markup=False)
+def _list(args: argparse.Namespace, console: Console) -> None:
+    headings, lines = ("analysis", "description"), [(name, _doc(name)[0]) for name in sorted(ANALYSES)]
+
+    def show(where: Console) -> None:
+        where.print(terminal.table(headings, lines))
+        where.print("\nhubbub call NAME describes an analysis; hubbub call NAME table=… -e 1 runs it.", markup=False)
+
+    output.rows(headings, lines, [dict(zip(headings, line, strict=True)) for line in lines], args, console, show)
 
 
 def _describe(name: str, console: Console) -> None:

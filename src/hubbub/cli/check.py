@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from hubbub.answers import terminal
 from hubbub.cli import options
+from hubbub.cli.progress import working
 from hubbub.config import Config, examine
 from hubbub.config.blocks import promises
 from hubbub.config.json_schema import SCHEMA
@@ -45,7 +46,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.print_json(json.dumps(SCHEMA))
         return 0
     path = Path(args.config)
-    config, problems = examine(path)
+    with working("checking"):
+        config, problems = examine(path)
     if path.exists():
         problems = [*problems, *settings.problems(path.read_text(encoding="utf-8", errors="replace"), path.parent)]
     if config is not None and not problems:
@@ -53,7 +55,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
             problems = [*opening.policy_problems(config)]
         except LedgerError as error:
             console.print(f"[yellow]Not compared with the ledger[/]  {escape(error.message)}")
-        problems += _key_problems(config)
+        with working("checking declared keys in the data"):
+            problems += _key_problems(config)
     for problem in problems:
         terminal.print_error(console, problem)
     if config is None or problems:
@@ -65,7 +68,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         _show_dataset(config, name, console)
     _show_engine(config, console)
     _show_relations(config, console)
-    for text in [*warnings(config), *_unreadable(config), *opening.storage_warnings(config)]:
+    with working("reading values as declared"):
+        unreadable = _unreadable(config)
+    for text in [*warnings(config), *unreadable, *opening.storage_warnings(config)]:
         console.print(f"[yellow]Warning[/]  {escape(text)}")
     console.print(f'[bold green]{escape(args.config)} is valid.[/] Run a query: hubbub query "SELECT …" --epsilon 0.1')
     return 0

@@ -1,7 +1,6 @@
 """`hubbub explain`: explain an ε, one fact about privacy as a screen, or everything released so far."""
 
 import argparse
-import json
 from pathlib import Path
 
 from rich.console import Console
@@ -9,7 +8,8 @@ from rich.markup import escape
 
 from hubbub.answers import terminal
 from hubbub.attacks.screens import SCREENS
-from hubbub.cli import options
+from hubbub.cli import options, output
+from hubbub.cli.progress import working
 from hubbub.config import load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     scope.add_argument("--group", metavar="NAME", help="with --dataset: only queries of the members of this group")
     options.add_config(parser)
     options.add_json(parser)
+    output.add_output(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -76,11 +77,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if topics == ["epsilon"]:
         belief = numbers.exact(args.belief, "the belief") / 100
         delta = "0" if args.delta is None else args.delta
-        explanation = explain(epsilon=args.epsilon, delta=delta, prior=belief, people=args.n, size=args.family)
-        _print_json(explanation.to_json()) if args.json else _explanation(explanation, console)
+        with working("computing"):
+            explanation = explain(epsilon=args.epsilon, delta=delta, prior=belief, people=args.n, size=args.family)
+        groups = {"meaning": explanation.sentences, "warning": explanation.warnings}
+        form = explanation.to_json()
+        output.statements(groups, form, args, console, lambda where: _explanation(explanation, where))
     else:
         total = _history(args)
-        _print_json(total.to_json()) if args.json else console.print(terminal.sentences(total.sentences))
+        sentences = terminal.sentences(total.sentences)
+        groups = {"meaning": total.sentences}
+        output.statements(groups, total.to_json(), args, console, lambda where: where.print(sentences))
     return 0
 
 
@@ -93,20 +99,25 @@ def _unclear() -> ParameterError:
     )
 
 
-def _print_json(form: dict[str, object]) -> None:
-    print(json.dumps(form, ensure_ascii=False))  # noqa: T201
-
-
 def _screen(screen: Screen, args: argparse.Namespace, console: Console) -> None:
     given = _parameters(args)
     if (args.analyst or args.group) and args.dataset is None:
         raise _unclear()
-    reading = screen.read(given) if args.dataset is None else ledger_game(given, _history(args))
+    with working("computing"):
+        reading = screen.read(given) if args.dataset is None else ledger_game(given, _history(args))
     if args.plot:
         _plot(reading, args.plot)
-    if args.json:
-        _print_json(screen.to_json(given, reading))
+    form = screen.to_json(given, reading)
+    if reading.rows and output.format_of(args) != "table":
+        output.rows(reading.headings, reading.rows, form, args, console, lambda _: None)
         return
+    groups = {"meaning": reading.sentences, "warning": reading.warnings}
+    output.statements(groups, form, args, console, lambda where: _show_screen(screen, reading, given, where))
+    if args.plot and output.format_of(args) == "table":
+        console.print(f"[dim]Wrote the figure to {escape(args.plot)}.[/]")
+
+
+def _show_screen(screen: Screen, reading: Reading, given: dict[str, str], console: Console) -> None:
     console.print(f"[bold]{escape(screen.title)}[/]")
     console.print(f"[dim]{escape(screen.about)}[/]\n")
     console.print(terminal.sentences(reading.sentences))
@@ -123,8 +134,6 @@ def _screen(screen: Screen, args: argparse.Namespace, console: Console) -> None:
         values = screen.values(given)
         shown = ", ".join(f"{control.name}={values[control.name]}" for control in screen.controls)
         console.print(f"\n[dim]{escape(f'Parameters: {shown}. Change one with --set NAME=VALUE.')}[/]")
-    if args.plot:
-        console.print(f"[dim]Wrote the figure to {escape(args.plot)}.[/]")
 
 
 def _parameters(args: argparse.Namespace) -> dict[str, str]:

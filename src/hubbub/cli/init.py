@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from hubbub.cli.progress import working
 from hubbub.config.database_template import database_template
 from hubbub.config.proposal import propose
 from hubbub.config.template import BLANK, dataset_name, template
@@ -98,7 +99,8 @@ def _init_database(args: argparse.Namespace, target: Path, console: Console) -> 
     """Write a hubbub.yaml for all tables of a database, from its catalog."""
     if args.files:
         raise ConfigError("HB737", "--database takes no other files.", "Run hubbub init once for each.")
-    located = _read_database(args.database, args.schema, target.parent)
+    with working("reading the catalog"):
+        located = _read_database(args.database, args.schema, target.parent)
     if not located:
         raise ConfigError("HB737", "The database has no table that can be read.", "Check the role and --schema.")
     schema = propose(located, person=args.person)

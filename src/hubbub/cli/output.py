@@ -7,18 +7,23 @@ import argparse
 import csv
 import io
 import json
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 
 from hubbub.answers import render
-from hubbub.answers.arrow import write_file
+from hubbub.answers.arrow import FILES, write_file
 from hubbub.answers.release import Release
 from hubbub.errors import ParameterError
+
+#: A cell of a list.
+Cell = str | int | float | bool | None
 
 FORMATS = ("table", "csv", "json", "parquet", "arrow", "markdown")
 _BINARY = ("parquet", "arrow")
@@ -42,8 +47,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def format_of(args: argparse.Namespace) -> str:
     """Return the format: the one that was asked for, else that of the file's name, else a table."""
-    if args.format is not None:
-        return str(args.format)
+    if args.format:
+        if isinstance(args.format, str):
+            return args.format
+        if len(args.format) > 1:
+            raise ParameterError("HB126", "One file has one format.", "Pass --format once, or --to FOLDER.")
+        return str(args.format[0])
     if args.output is not None:
         ending = Path(args.output).suffix
         if ending not in _ENDINGS:
@@ -52,6 +61,27 @@ def format_of(args: argparse.Namespace) -> str:
             )
         return _ENDINGS[ending]
     return "json" if getattr(args, "json", False) else "csv" if getattr(args, "csv", False) else "table"
+
+
+def check(args: argparse.Namespace) -> None:
+    """Reject formats and files that the result cannot be written to, before anything runs or is charged."""
+    for name in ("output", "export", "receipt"):
+        path = getattr(args, name, None)
+        if path is not None:
+            _check_writable(Path(path))
+    if getattr(args, "export", None) is not None and Path(args.export).suffix not in FILES:
+        raise ParameterError("HB126", f"{args.export} has no known format.", f"Use one of: {', '.join(FILES)}.")
+    if getattr(args, "to", None) is not None:  # publish writes several files
+        return
+    form = format_of(args)
+    if form in _BINARY and args.output is None and sys.stdout.isatty():
+        raise ParameterError("HB126", f"A terminal cannot show {form}.", f"Write it to a file: -o result.{form}")
+
+
+def _check_writable(path: Path) -> None:
+    exists = path.exists()
+    if path.is_dir() or not (exists or path.parent.is_dir()) or not os.access(path if exists else path.parent, os.W_OK):
+        raise ParameterError("HB126", f"{path} cannot be written.", "Choose a file in a folder that you can write to.")
 
 
 def release(answer: Release, args: argparse.Namespace, console: Console) -> None:
@@ -77,13 +107,13 @@ def write_release(answer: Release, form: str, path: str | None, console: Console
 
 def rows(
     names: Sequence[str],
-    lines: Sequence[Sequence[str]],
+    lines: Sequence[Sequence[Cell]],
     form: Any,
     args: argparse.Namespace,
     console: Console,
     show: Callable[[Console], None],
 ) -> None:
-    """Print or write a list: `lines` are its rows as text, `form` its JSON, and `show` prints it as a table."""
+    """Print or write a list: `lines` are its rows, `form` its JSON, and `show` prints it as a table."""
     wanted, path = format_of(args), args.output
     match wanted:
         case "json":
@@ -93,11 +123,56 @@ def rows(
             csv.writer(file, lineterminator="\n").writerows([names, *lines])
             _text(file.getvalue(), path)
         case "markdown":
-            _text(markdown(names, lines), path)
+            kinds = [_kind([line[at] for line in lines]) for at in range(len(names))]
+            texts = [["" if cell is None else str(cell) for cell in line] for line in lines]
+            _text(markdown(names, texts, right=[kind != "text" for kind in kinds]), path)
         case "table":
             _table(show, path, console)
         case _:
-            _columns({name: ("text", [line[at] for line in lines]) for at, name in enumerate(names)}, wanted, path)
+            _columns({name: _column([line[at] for line in lines]) for at, name in enumerate(names)}, wanted, path)
+
+
+def statements(
+    groups: Mapping[str, Sequence[str]],
+    form: Any,
+    args: argparse.Namespace,
+    console: Console,
+    show: Callable[[Console], None],
+) -> None:
+    """Print or write sentences, each with the name of its group."""
+    lines = [(name, text) for name, texts in groups.items() for text in texts]
+    rows(("kind", "statement"), lines, form, args, console, show)
+
+
+@contextmanager
+def text_file(path: str | None) -> Iterator[TextIO]:
+    """Open the file of a long text, or standard output."""
+    if path is None:
+        yield sys.stdout
+        return
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def _kind(cells: Sequence[Cell]) -> str:
+    """Say what kind of column these cells are: numbers stay numbers in files that have types.
+
+    >>> _kind([1, None, 2]), _kind([1, 0.5]), _kind([1, "a"]), _kind([None]), _kind([True])
+    ('integer', 'real', 'text', 'text', 'boolean')
+    """
+    types = {type(cell) for cell in cells if cell is not None}
+    if types == {bool}:
+        return "boolean"
+    if types and types <= {int, float}:
+        return "integer" if types == {int} else "real"
+    return "text"
+
+
+def _column(cells: Sequence[Cell]) -> tuple[str, Sequence[Any]]:
+    kind = _kind(cells)
+    if kind == "real":
+        return kind, [None if cell is None else float(cell) for cell in cells]
+    return kind, [str(cell) if kind == "text" and cell is not None else cell for cell in cells]
 
 
 def markdown(names: Sequence[str], lines: Sequence[Sequence[str]], *, right: Sequence[bool] = ()) -> str:
@@ -135,9 +210,7 @@ def _table(show: Callable[[Console], None], path: str | None, console: Console) 
 
 
 def _columns(parts: Mapping[str, tuple[str, Sequence[Any]]], form: str, path: str | None) -> None:
-    """Write columns as Parquet or Arrow, which no terminal can show."""
-    if path is None and sys.stdout.isatty():
-        raise ParameterError("HB126", f"A terminal cannot show {form}.", "Write it to a file: -o result." + form)
+    """Write columns as Parquet or Arrow, which no terminal can show: see `check`."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"result.{form}"
         write_file(parts, file)

@@ -1,7 +1,6 @@
 """`hubbub profile`: estimate what bounds leave out, and recommend bounds."""
 
 import argparse
-import json
 import os
 from pathlib import Path
 
@@ -9,9 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub.answers.profile import Profile
-from hubbub.answers.profile_view import show
-from hubbub.cli import options
-from hubbub.cli.session import elapsed_time, session_of
+from hubbub.answers.profile_view import COLUMN_HEADINGS, column_facts, show
+from hubbub.cli import options, output
+from hubbub.cli.session import running, session_of
 from hubbub.curator.exact_profile import exact_profile
 from hubbub.errors import ParameterError
 
@@ -39,6 +38,7 @@ examples:
         "--max-rows", type=int, metavar="N", help="count privacy units with more than N rows together (default: 10,000)"
     )
     options.add_key(parser)
+    output.add_output(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -52,16 +52,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 "Run it where the data is, without --server and HUBBUB_URL.",
             )
         profile = exact_profile(Path(args.config), args.dataset, columns=columns, max_rows=args.max_rows)
-        console.print(f"[yellow]Warning[/]  {_WARNING}\n")
+        Console(stderr=True, highlight=False).print(f"[yellow]Warning[/]  {_WARNING}\n")
         return _print(profile, args, console)
     with session_of(args) as session:
         if args.epsilon is not None:
-            with elapsed_time():
+            with running(session):
                 release = session.profile(
                     args.dataset, columns=columns, max_rows=args.max_rows, epsilon=args.epsilon, key=args.key
                 )
             _print(Profile.of(release), args, console)
-            if not args.json:
+            if output.format_of(args) == "table" and args.output is None:
                 console.print(f"\nCost: {escape(release.cost())}")
             return 0
         published = session.published_profile(args.dataset)
@@ -75,8 +75,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _print(profile: Profile, args: argparse.Namespace, console: Console) -> int:
-    if args.json:
-        print(json.dumps(profile.to_json(), ensure_ascii=False))  # noqa: T201
-    else:
-        show(profile, console)
+    lines = [row.cells for row in column_facts(profile)]
+    output.rows(COLUMN_HEADINGS, lines, profile.to_json(), args, console, lambda where: show(profile, where))
     return 0

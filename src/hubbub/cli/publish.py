@@ -6,10 +6,10 @@ import re
 
 from rich.console import Console
 
-from hubbub.answers import render
 from hubbub.answers.publish import FORMATS
-from hubbub.cli import options
-from hubbub.cli.session import elapsed_time, query_options, read_sql, read_text, session_of
+from hubbub.answers.release import Release
+from hubbub.cli import options, output
+from hubbub.cli.session import query_options, read_sql, read_text, running, session_of
 from hubbub.core.call import AnalysisCall
 from hubbub.errors import ParameterError
 
@@ -21,7 +21,8 @@ examples:
   hubbub publish "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 1 --to out
   hubbub publish cube visits --columns region,age,sex --measures 'count,sum(cost)' --order 2 --epsilon 1
                                     buy all marginals of up to two columns; --to also writes files
-  hubbub publish 12 --to out        publish an earlier release, by its number in hubbub audit ledger"""
+  hubbub publish 12 --to out        publish an earlier release, by its number in hubbub audit ledger
+  hubbub publish 12 -o visits.csv   write its data alone"""
     options.add_query(parser)
     parser.add_argument("dataset", nargs="?", metavar="DATASET", help="of a cube: publish cube DATASET")
     parser.add_argument("--columns", metavar="A,B", help="columns of a cube")
@@ -32,8 +33,12 @@ examples:
     parser.add_argument("--title", help="title of the data sheet")
     parser.add_argument("--notes", metavar="TEXT", help="introduction of the data sheet; @file reads it from a file")
     parser.add_argument(
-        "--format", action="append", choices=["csv", "parquet"], help="data format; repeatable (default: both)"
+        "--format",
+        action="append",
+        choices=output.FORMATS,
+        help="data format; repeatable with --to (default: csv and parquet; a table without --to)",
     )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the data alone to one file, without a data sheet")
     options.add_key(parser)
     parser.add_argument("--force", action="store_true", help="replace existing files")
 
@@ -43,8 +48,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
     text = read_sql(args)
     if text == "cube" or args.dataset or args.columns:
         text = _cube(args)
-    if args.to is None and not text.startswith("CALL cube("):
-        raise ParameterError("HB172", "No folder was given.", "Pass --to FOLDER.")
+    if args.to is None and args.output is None and not text.startswith("CALL cube("):
+        raise ParameterError("HB172", "No folder was given.", "Pass --to FOLDER, or -o FILE.")
+    if args.to is not None and args.output is not None:
+        raise ParameterError("HB172", "--to and -o were both given.", "Pass one of them.")
     number = re.fullmatch(r"\s*\d{1,18}\s*", text, re.ASCII)
     if (args.epsilon is None and args.within is None) != bool(number):
         raise ParameterError(
@@ -53,14 +60,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "Pass --epsilon with a query, or the number of a release alone (hubbub audit ledger lists them).",
         )
     with session_of(args) as session:
-        if args.to is None:
-            with elapsed_time():
-                release = session.query(text, key=args.key, **query_options(args))
-            console.print(render.rows(release))
-            console.print(f"Cost: {release.cost()}", markup=False)
-            return 0
         subject = session.release(int(text)) if number else text
-        with elapsed_time():
+        if args.to is None:
+            if not isinstance(subject, Release):
+                with running(session):
+                    subject = session.query(subject, key=args.key, **query_options(args))
+            output.release(subject, args, console)
+            return 0
+        with running(session):
             paths = session.publish(
                 subject,
                 args.to,

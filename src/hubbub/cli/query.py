@@ -14,7 +14,7 @@ from hubbub.answers.options import request_key
 from hubbub.answers.release import Release
 from hubbub.answers.stepwise import StepOptions
 from hubbub.cli import options, output, plan
-from hubbub.cli.session import elapsed_time, query_options, read_sql, session_of
+from hubbub.cli.session import query_options, read_sql, running, session_of
 from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with session_of(args) as session:
         key = request_key(args.key, fresh=args.fresh)
         try:
-            with elapsed_time():
+            with running(session):
                 release = _stepwise(session, sql, key, args, console) or session.query(
                     sql, key=key, free=args.free, **query_options(args)
                 )

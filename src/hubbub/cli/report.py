@@ -2,16 +2,16 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub.cli import options
+from hubbub.cli import options, output
+from hubbub.cli.progress import working
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:  # importing them takes longer than showing the help
@@ -48,7 +48,7 @@ examples:
     parser.add_argument("--about", metavar="FILE", help="your answers: a YAML file of names and texts")
     parser.add_argument("--audit", metavar="FILE", help="a signed report of hubbub audit self, to include")
     parser.add_argument(
-        "--out", metavar="FILE", help="write it here: .md, .html, .pdf or .json (default: print Markdown)"
+        "-o", "--out", metavar="FILE", help="write it here: .md, .html, .pdf or .json (default: print Markdown)"
     )
     parser.add_argument("--since", metavar="TIME", help="with diff: from this time on, such as 2026-01-31 (UTC)")
     parser.add_argument("--until", metavar="TIME", help="with diff: before this time (default: now)")
@@ -69,16 +69,17 @@ def run(args: argparse.Namespace, console: Console) -> int:
             raise ParameterError("HB136", "No start of the period was given.", "Pass --since 2026-01-31.")
         until = datetime.now(UTC) if args.until is None else _time(args.until)
         found = changes.changes(config, _time(args.since), until)
-        if args.json:
-            console.print_json(json.dumps(found.to_json(), ensure_ascii=False))
-        else:
-            for line in found.lines:
-                console.print(line, markup=False, soft_wrap=True)
+        as_json = args.json or (args.out or "").endswith(".json")
+        text = json.dumps(found.to_json(), ensure_ascii=False) if as_json else "\n".join(found.lines)
+        with output.text_file(args.out) as file:
+            file.write(f"{text}\n")
         return 0
     about, audit = _about(args.about), _audit(args.audit, config)
-    deployment = read(config, audit=audit)
+    with working("reading the ledger"):
+        deployment = read(config, audit=audit)
     if args.kind == "questions":
-        _questions(item for build in DOCUMENTS.values() for item in build(deployment, {}).unanswered)
+        with output.text_file(args.out) as file:
+            _questions((item for build in DOCUMENTS.values() for item in build(deployment, {}).unanswered), file)
         return 0
     document = DOCUMENTS[args.kind](deployment, about)
     unknown = sorted(about.keys() - {item.name for build in DOCUMENTS.values() for item in build(deployment, {}).items})
@@ -98,11 +99,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _questions(items: Iterable["DocumentItem"]) -> None:
+def _questions(items: Iterable["DocumentItem"], file: TextIO) -> None:
     asked = {item.name: item.question for item in items}
-    sys.stdout.write("# What only people can answer. Fill in texts, and pass the file with --about.\n")
+    file.write("# What only people can answer. Fill in texts, and pass the file with --about.\n")
     for name, question in asked.items():
-        sys.stdout.write(f"\n# {question}\n{name}:\n")
+        file.write(f"\n# {question}\n{name}:\n")
 
 
 def _about(path: str | None) -> Mapping[str, str]:

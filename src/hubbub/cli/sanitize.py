@@ -1,8 +1,6 @@
 """`hubbub sanitize`: publish a table with a crowd sanitizer, after showing what it does not guarantee."""
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +13,7 @@ from hubbub.answers import terminal
 from hubbub.attacks.base import percent
 from hubbub.attacks.isolation import MAX_COLUMNS, SanitizerComparison, compare
 from hubbub.attacks.table import AttackTable, read
-from hubbub.cli import options, sanitize_files, sanitize_study
+from hubbub.cli import options, output, sanitize_files, sanitize_study
 from hubbub.cli.progress import progress
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -89,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace existing files")
     sanitize_study.add_arguments(parser)
     options.add_json(parser)
+    output.add_output(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -120,10 +119,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
         report(1.0, "done")
     if files:
         sanitize_files.write_note(Path(args.to), sanitized)
-    if args.json:
-        sys.stdout.write(json.dumps(_form(sanitized, compared, files), ensure_ascii=False) + "\n")
-    else:
-        _show(sanitized, compared, args.c, console)
+    names = ("published", "epsilon", "guess", "guesses", "single_out", "low", "high")
+    lines = [
+        (table.name, epsilon, guess, rate.trials, rate.share, *rate.interval())
+        for table in compared
+        for epsilon in (None if table.epsilon is None else float(table.epsilon),)
+        for guess, rate in table.rates.items()
+    ]
+    form = _form(sanitized, compared, files)
+    output.rows(names, lines, form, args, console, lambda where: _show(sanitized, compared, args.c, where))
+    if output.format_of(args) == "table":
         for path in files.values():
             console.print(f"Wrote {escape(str(path))}. {NOT_PRIVATE}")
     return 0

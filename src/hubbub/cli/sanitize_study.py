@@ -4,9 +4,7 @@ Tested in tests/cli/test_sanitize_study.py.
 """
 
 import argparse
-import json
 import secrets
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub.answers import terminal
+from hubbub.cli import output
 from hubbub.cli.progress import progress
 from hubbub.cli.sanitize_files import check_writable
 from hubbub.crowd.disclaimers import NOT_PRIVATE
@@ -63,11 +62,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         study = entry.run(rng=np.random.default_rng(seed), settings=settings, progress=report)
     if path is not None:
         _write(path, study.plots[0])
-    if args.json:
-        sys.stdout.write(json.dumps({**study.to_json(), "seed": seed}, ensure_ascii=False) + "\n")
-        return 0
-    _show(study, entry, console)
-    console.print(f"\n[dim]Repeat it with --seed {seed}.[/]" + (f" Wrote {escape(str(path))}." if path else ""))
+    form = {**study.to_json(), "seed": seed}
+    output.rows(study.columns, study.rows, form, args, console, lambda where: _show(study, entry, where))
+    if output.format_of(args) == "table":
+        console.print(f"\n[dim]Repeat it with --seed {seed}.[/]" + (f" Wrote {escape(str(path))}." if path else ""))
     return 0
 
 

@@ -4,16 +4,19 @@ Tested in tests/curator/test_schedule.py.
 """
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from hubbub.answers import terminal
-from hubbub.cli import options
+from hubbub.cli import options, output
+from hubbub.cli.progress import working
 from hubbub.config import load
 from hubbub.curator.opening import folder_of, open_curator
-from hubbub.curator.schedule import Schedules, answers, checked, growing_table, run_due
+from hubbub.curator.schedule import ScheduledRun, Schedules, answers, checked, growing_rows, run_due
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +37,15 @@ examples:
     added.add_argument("--from", dest="first", metavar="BLOCK", help="the first block (default: the current one)")
     added.set_defaults(act=_add)
     listed = actions.add_parser("list", help="list scheduled queries")
+    output.add_output(listed)
     listed.set_defaults(act=_list)
     removed = actions.add_parser("remove", help="remove a query; its answers stay in the ledger")
     removed.add_argument("name", help="name of a scheduled query")
     removed.set_defaults(act=_remove)
     ran = actions.add_parser("run", help="run each query for each block that has ended, once")
     ran.set_defaults(act=_run)
-    shown = actions.add_parser("show", help="print all answers of a query as CSV, with intervals (free)")
+    shown = actions.add_parser("show", help="show all answers of a query, with intervals: CSV unless --format (free)")
+    output.add_output(shown)
     shown.add_argument("name", help="name of a scheduled query")
     shown.set_defaults(act=_show)
     for action in (added, listed, removed, ran, shown):
@@ -81,7 +86,10 @@ def _list(args: argparse.Namespace, console: Console) -> int:
     rows = [
         (each.name, each.analyst, each.dataset, each.first, each.epsilon, each.sql) for each in _schedules(args).list()
     ]
-    console.print(terminal.table(("name", "analyst", "dataset", "from", "ε", "query"), rows, right=(4,)))
+    headings = ("name", "analyst", "dataset", "from", "ε", "query")
+    names = ("name", "analyst", "dataset", "from", "epsilon", "query")
+    form = [dict(zip(names, row, strict=True)) for row in rows]
+    output.rows(names, rows, form, args, console, lambda where: where.print(terminal.table(headings, rows, right=(4,))))
     return 0
 
 
@@ -94,14 +102,28 @@ def _remove(args: argparse.Namespace, console: Console) -> int:
 def _run(args: argparse.Namespace, console: Console) -> int:
     refused = 0
     with open_curator(load(Path(args.config))) as curator:
-        for result in run_due(curator, _schedules(args)):
+        runs = run_due(curator, _schedules(args))
+        while (result := _next(runs)) is not None:
             refused += bool(result.refused)
             console.print(escape(f"{result.name} {result.block}: {result.refused or 'answered'}"))
     return 1 if refused else 0
 
 
-def _show(args: argparse.Namespace, console: Console) -> int:  # noqa: ARG001 - the common signature
+def _next(runs: Iterator[ScheduledRun]) -> ScheduledRun | None:
+    with working("running"):
+        return next(runs, None)
+
+
+def _show(args: argparse.Namespace, console: Console) -> int:
     schedule = _schedules(args).find(args.name)
     with open_curator(load(Path(args.config))) as curator:
-        print(growing_table(answers(curator, schedule)), end="")  # noqa: T201
+        names, lines = growing_rows(answers(curator, schedule))
+    if args.format is None and args.output is None:
+        args.format = "csv"
+    form = [dict(zip(names, line, strict=True)) for line in lines]
+    output.rows(names, lines, form, args, console, lambda where: where.print(_table(names, lines)))
     return 0
+
+
+def _table(names: Sequence[str], lines: Sequence[Sequence[output.Cell]]) -> Table:
+    return terminal.table(names, [["" if cell is None else str(cell) for cell in line] for line in lines])

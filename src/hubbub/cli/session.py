@@ -4,16 +4,15 @@ import os
 import re
 import sys
 from argparse import Namespace
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-from hubbub.answers.options import Options
+from hubbub.answers.options import Options, ignore_progress
+from hubbub.cli.progress import working
 from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
 
@@ -69,15 +68,15 @@ def read_text(text: str | None) -> str | None:
         raise ParameterError("HB133", f"{text[1:]} cannot be read.", "Pass the path of a text file.") from None
 
 
-def elapsed_time() -> AbstractContextManager[object]:
-    """Show the elapsed time in a terminal, and nothing more: the engine's progress would depend on the data."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    progress = Progress(
-        SpinnerColumn(), TextColumn("running"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    )
-    progress.add_task("")
-    return progress
+@contextmanager
+def running(session: "Session | RemoteSession") -> Iterator[None]:
+    """Show in a terminal that a query of this session runs, and the steps of an analysis."""
+    with working("running") as report:
+        session.on_progress = report
+        try:
+            yield
+        finally:
+            session.on_progress = ignore_progress
 
 
 def query_options(args: Namespace) -> Options:

@@ -21,7 +21,7 @@ from hubbub.answers.options import Options
 from hubbub.answers.release import Release
 from hubbub.answers.text_bars import text_bars
 from hubbub.cli import output, tables
-from hubbub.cli.session import elapsed_time
+from hubbub.cli.session import running
 from hubbub.core.numbers import brief
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.semantics.odds import EVEN, certainty
@@ -121,7 +121,7 @@ class ShellInterpreter:
     def _query(self, statement: str) -> None:
         self.last = statement
         options = self.options()
-        with elapsed_time():
+        with running(self.session):
             answer = self._free(statement, options)
         if answer is None:
             if "epsilon" not in options and "within" not in options:
@@ -133,7 +133,7 @@ class ShellInterpreter:
             if self.on("confirm") and not self._confirmed(statement, options):
                 self.console.print("Nothing was run or charged.")
                 return
-            with elapsed_time():
+            with running(self.session):
                 answer = self.session.query(statement, **options)
         self.answer = answer
         output.write_release(answer, self.settings.get("format", "table"), None, self.console)

@@ -1,8 +1,6 @@
 """`hubbub stream`: release private counts over a stream as events arrive."""
 
 import argparse
-import csv
-import json
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +17,7 @@ from hubbub.analyses.streams.folders import StreamEntry, all_streams, find_strea
 from hubbub.analyses.streams.stream import Stream, create_stream, open_stream
 from hubbub.analyses.streams.terms import Terms
 from hubbub.answers import terminal
-from hubbub.cli import options
+from hubbub.cli import options, output
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.core.unit import Relation
@@ -56,7 +54,9 @@ examples:
     read.set_defaults(act=_read)
     for action in (answer, read):
         options.add_json(action)
+        output.add_output(action)
     listing = actions.add_parser("list", help="list the streams")
+    output.add_output(listing)
     listing.set_defaults(act=_list)
     end = actions.add_parser("end", help="end a stream and erase its state; its charge stays in the ledger")
     end.set_defaults(act=_end)
@@ -242,29 +242,33 @@ def _answer(args: argparse.Namespace, console: Console) -> int:
 def _read(args: argparse.Namespace, console: Console) -> int:
     with open_stream(_find(args), args.name) as stream:
         if args.all:
-            _print_all(stream)
+            _print_all(stream, args, console)
         else:
             _print(stream, args, console)
     return 0
 
 
-def _print_all(stream: Stream) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+def _print_all(stream: Stream, args: argparse.Namespace, console: Console) -> None:
+    if args.format is None and args.output is None and not args.json:
+        args.format = "csv"
+    names: tuple[str, ...] = ("answer", "density")
+    lines: list[tuple[output.Cell, ...]]
     if stream.terms.kind == "density":
-        writer.writerow(("answer", "density"))
-        writer.writerows(enumerate(stream.answers(), 1))
-        return
-    series = stream.series()
-    writer.writerow(("arrival", *(stream.terms.bins or ("count",))))
-    first = (stream.arrivals or 0) - len(series) + 1
-    writer.writerows([number, *row] for number, row in enumerate(series.round(3).tolist(), first))
+        lines = list(enumerate(stream.answers(), 1))
+    else:
+        series = stream.series()
+        names = ("arrival", *(stream.terms.bins or ("count",)))
+        first = (stream.arrivals or 0) - len(series) + 1
+        lines = [(number, *row) for number, row in enumerate(series.round(3).tolist(), first)]
+    form = [dict(zip(names, line, strict=True)) for line in lines]
+    texts = [tuple(map(str, line)) for line in lines]
+    output.rows(names, lines, form, args, console, lambda where: where.print(terminal.table(names, texts)))
 
 
 def _print(stream: Stream, args: argparse.Namespace, console: Console) -> None:
-    if args.json:
-        print(json.dumps(stream.to_json(), ensure_ascii=False))  # noqa: T201
-    else:
-        _show(stream, console)
+    names = ("estimate", "value", "low", "high")
+    lines = [(each.name, float(each.value), float(each.low), float(each.high)) for each in stream.values()]
+    output.rows(names, lines, stream.to_json(), args, console, lambda where: _show(stream, where))
 
 
 def _show(stream: Stream, console: Console) -> None:
@@ -278,9 +282,14 @@ def _show(stream: Stream, console: Console) -> None:
 
 
 def _list(args: argparse.Namespace, console: Console) -> int:
-    for entry in all_streams(_folder(args)):
-        owner = "" if entry.analyst is None else f"  ({entry.analyst}, {entry.dataset})"
-        console.print(f"{entry.name}{owner}", markup=False)
+    names = ("stream", "analyst", "dataset")
+    lines = [(entry.name, entry.analyst, entry.dataset) for entry in all_streams(_folder(args))]
+
+    def show(where: Console) -> None:
+        for name, analyst, dataset in lines:
+            where.print(name if analyst is None else f"{name}  ({analyst}, {dataset})", markup=False)
+
+    output.rows(names, lines, [dict(zip(names, line, strict=True)) for line in lines], args, console, show)
     return 0
 
 

@@ -4,11 +4,10 @@ Tested in tests/curator/test_suggest.py.
 """
 
 import argparse
-import json
 
 from rich.console import Console
 
-from hubbub.cli import options
+from hubbub.cli import options, output
 from hubbub.cli.session import session_of
 from hubbub.curator.suggest import suggest_cube
 
@@ -21,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=["cube"], help="what to propose")
     parser.add_argument("dataset", metavar="DATASET", help="the dataset that the queries read")
     options.add_session(parser)
+    output.add_output(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -31,9 +31,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
             texts += [charge.query for charge in page if charge.dataset == args.dataset]
             before = page[-1].id
         found = suggest_cube(texts, session.describe(args.dataset))
-    if args.json:
-        print(json.dumps(found.to_json()))  # noqa: T201
-    else:
+
+    def show(where: Console) -> None:
         for line in found.lines():
-            console.print(line, markup=False, soft_wrap=True)
+            where.print(line, markup=False, soft_wrap=True)
+
+    output.statements({"suggestion": list(found.lines())}, found.to_json(), args, console, show)
     return 0

@@ -1,9 +1,7 @@
 """`hubbub survey`: run a survey with randomized response."""
 
 import argparse
-import csv
 import json
-import sys
 from math import exp
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub.answers import terminal
+from hubbub.cli import options, output
 from hubbub.core.numbers import brief
 from hubbub.errors import ConfigError, QueryError
 from hubbub.noise.source import system
@@ -35,6 +34,8 @@ examples:
     check.add_argument(
         "--people", type=int, default=1000, metavar="N", help="expected number of respondents (default: %(default)s)"
     )
+    options.add_json(check)
+    output.add_output(check)
     check.set_defaults(act=_check)
     web = actions.add_parser("page", help="write a static web page that randomizes answers in the browser")
     web.add_argument("--output", default="survey.html", metavar="PATH", help="file to write (default: %(default)s)")
@@ -70,6 +71,8 @@ examples:
     )
     estimate.add_argument("--joint", metavar="NAME,NAME", help="estimate the joint distribution of these questions")
     estimate.add_argument("--csv", action="store_true", help="print CSV")
+    options.add_json(estimate)
+    output.add_output(estimate)
     estimate.set_defaults(act=_estimate)
     for action in (init, web):
         action.add_argument("--force", action="store_true", help="replace an existing file")
@@ -110,14 +113,24 @@ def _check(args: argparse.Namespace, console: Console) -> None:
         )
         for question in survey.questions
     ]
-    console.print(f"[bold]{escape(survey.title)}[/]")
-    headings = ("question", "ε", "randomization", f"error, {args.people} people")
-    console.print(terminal.table(headings, rows, right=(1, 3)))
     odds = exp(min(float(survey.epsilon), 700.0))
-    console.print(
-        f"Answering every question costs ε = {brief(survey.epsilon)} in total, because all responses come from the"
-        f" same person. It changes the odds of any statement about them by a factor of at most {odds:.4g}."
-    )
+
+    def show(where: Console) -> None:
+        where.print(f"[bold]{escape(survey.title)}[/]")
+        headings = ("question", "ε", "randomization", f"error, {args.people} people")
+        where.print(terminal.table(headings, rows, right=(1, 3)))
+        where.print(
+            f"Answering every question costs ε = {brief(survey.epsilon)} in total, because all responses come from the"
+            f" same person. It changes the odds of any statement about them by a factor of at most {odds:.4g}."
+        )
+
+    names = ("question", "epsilon", "randomization", "error")
+    form = {
+        "title": survey.title,
+        "epsilon": str(survey.epsilon),
+        "questions": [dict(zip(names, row, strict=True)) for row in rows],
+    }
+    output.rows(names, rows, form, args, console, show)
 
 
 def _page(args: argparse.Namespace, console: Console) -> None:
@@ -157,18 +170,20 @@ def _estimate(args: argparse.Namespace, console: Console) -> None:
         if names
         else [estimate_question(survey, q.name, responses) for q in survey.questions]
     )
-    if args.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(("questions", "answers", "count", "low", "high"))
+
+    def show(where: Console) -> None:
         for table in tables:
-            writer.writerows(_rows(table))
-        return
-    for table in tables:
-        shown = [(cell, *(f"{value:.6g}" for value in values)) for _, cell, *values in _rows(table)]
-        console.print(f"[bold]{escape(' and '.join(table.questions))}[/]  ε = {brief(table.epsilon)} per person")
-        console.print(terminal.table(("answer", "people", "95% from", "to"), shown, right=(1, 2, 3)))
-    invalid = f"; {others} lines are not responses to this survey" if others else ""
-    console.print(f"{len(responses)} people responded{invalid}.")
+            shown = [(cell, *(f"{value:.6g}" for value in values)) for _, cell, *values in _rows(table)]
+            where.print(f"[bold]{escape(' and '.join(table.questions))}[/]  ε = {brief(table.epsilon)} per person")
+            where.print(terminal.table(("answer", "people", "95% from", "to"), shown, right=(1, 2, 3)))
+        invalid = f"; {others} lines are not responses to this survey" if others else ""
+        where.print(f"{len(responses)} people responded{invalid}.")
+
+    names = ("questions", "answers", "count", "low", "high")
+    lines = [line for table in tables for line in _rows(table)]
+    estimates = [dict(zip(names, line, strict=True)) for line in lines]
+    form = {"responses": len(responses), "invalid": others, "estimates": estimates}
+    output.rows(names, lines, form, args, console, show)
 
 
 def _rows(table: SurveyEstimate) -> list[tuple[str, str, float, float, float]]:

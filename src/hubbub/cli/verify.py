@@ -13,10 +13,16 @@ from hubbub.accounting.verify import verify
 from hubbub.answers import terminal
 from hubbub.audit import receipt, receipt_format
 from hubbub.audit.ledger_check import LedgerComparison, compare_with_ledger
-from hubbub.cli import options
+from hubbub.cli import options, output
+from hubbub.cli.progress import working
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, is_postgres, store_of
 from hubbub.errors import ParameterError
+
+_NOT_COMPARED = (
+    "without one, a forged receipt with recomputed hashes cannot be detected."
+    " Use --ledger FILE or --config hubbub.yaml."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +37,8 @@ examples:
     parser.add_argument(
         "--ledger", metavar="FILE", help="compare the receipt with this ledger (default: the ledger of hubbub.yaml)"
     )
+    options.add_json(parser)
+    output.add_output(parser)
     parser.add_argument("--alone", action="store_true", help="check the receipt without comparing it with any ledger")
 
 
@@ -43,10 +51,22 @@ def _verify_ledger(args: argparse.Namespace, console: Console) -> int:
     config = load(Path(args.config))
     store = store_of(config, read_only=True)
     try:
-        verification = examine(store, anchor_of(config))
+        with working("verifying the ledger"):
+            verification = examine(store, anchor_of(config))
     finally:
         store.close()
-    console.print(escape(verification.report()))
+    report = verification.report()
+    form = {
+        "sound": verification.sound,
+        "ledger": verification.ledger,
+        "entries": verification.entries,
+        "charges": verification.charges,
+        "releases": verification.releases,
+        "hash": verification.head.hash.hex(),
+        "problems": [f"{problem.part}: {problem.text}" for problem in verification.problems],
+    }
+    groups = {"statement": report.splitlines()}
+    output.statements(groups, form, args, console, lambda where: where.print(escape(report)))
     return 0 if verification.sound else 1
 
 
@@ -60,28 +80,35 @@ def _verify_receipt(args: argparse.Namespace, console: Console) -> int:
             "Pass a file written by `hubbub query --receipt FILE`, or the word ledger.",
         ) from None
     if isinstance(document, dict) and (document.get("receipt") or {}).get("public") is True:
-        console.print("[yellow]Nothing to verify[/]: this claims to be an answer from public tables, without a charge.")
+        text = "Nothing to verify: this claims to be an answer from public tables, without a charge."
+        form: dict[str, object] = {"sound": False, "loss": None, "checked": [], "left_out": [text], "problems": []}
+        output.statements({"not checked": [text]}, form, args, console, lambda where: where.print(f"[yellow]{text}[/]"))
         return 1
-    verdict = receipt.check_receipt(document)
-    comparison = _compare(args, document) if verdict.sound else None
+    with working("verifying the receipt"):
+        verdict = receipt.check_receipt(document)
+        comparison = _compare(args, document) if verdict.sound else None
     lines, problems = list(verdict.lines), list(verdict.problems)
     if comparison is not None:
         lines += comparison.lines
         problems += comparison.problems
-    console.print(terminal.sentences(lines))
-    for problem in problems:
-        console.print(f"[bold red]problem[/] {escape(problem)}")
-    if problems:
-        console.print("[bold red]NOT VERIFIED[/]: this receipt does not support its claims.")
-        return 1
+    left_out = [] if problems or comparison is not None else [_NOT_COMPARED]
     basis = "the receipt alone" if comparison is None else "the receipt and the ledger"
-    console.print(f"[bold green]verified[/]: according to {basis}, this answer costs {escape(verdict.loss)}.")
-    if comparison is None:
-        console.print(
-            "[yellow]Not compared with a ledger[/]: without one, a forged receipt with recomputed hashes cannot be"
-            " detected. Use --ledger FILE or --config hubbub.yaml."
-        )
-    return 0
+
+    def show(where: Console) -> None:
+        where.print(terminal.sentences(lines))
+        for problem in problems:
+            where.print(f"[bold red]problem[/] {escape(problem)}")
+        if problems:
+            where.print("[bold red]NOT VERIFIED[/]: this receipt does not support its claims.")
+            return
+        where.print(f"[bold green]verified[/]: according to {basis}, this answer costs {escape(verdict.loss)}.")
+        for text in left_out:
+            where.print(f"[yellow]Not compared with a ledger[/]: {text}")
+
+    form = {"sound": not problems, "loss": verdict.loss, "checked": lines, "left_out": left_out, "problems": problems}
+    groups = {"checked": lines, "not checked": left_out, "problem": problems}
+    output.statements(groups, form, args, console, show)
+    return 1 if problems else 0
 
 
 def _compare(args: argparse.Namespace, document: object) -> LedgerComparison | None:

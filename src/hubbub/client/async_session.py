@@ -18,7 +18,7 @@ from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.frames import QueryFrame
 from hubbub.answers.methods import Analyses, Estimates
-from hubbub.answers.options import Options, request_key
+from hubbub.answers.options import Options, Progress, ignore_progress, request_key
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import AsyncPublisher
 from hubbub.answers.release import Release
@@ -43,6 +43,8 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching):
         """Use `hubbub.connect_async`."""
         self._client = client
         self._calls = Calls(retries)
+        #: Called with the share of an analysis that is done, and its step. Queries report nothing.
+        self.on_progress: Progress = ignore_progress
         self.analyst = ""
 
     async def datasets(self) -> tuple[str, ...]:
@@ -140,6 +142,8 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching):
 
     async def _do(self, step: Request | Pause) -> httpx.Response | None:
         if isinstance(step, Pause):
+            if step.progress is not None:
+                self.on_progress(*step.progress)
             await asyncio.sleep(step.seconds)
             return None
         if self._client.is_closed:

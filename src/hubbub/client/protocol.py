@@ -35,9 +35,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause between two requests."""
+    """A pause between two requests; with the progress of a job, if it is known."""
 
     seconds: float
+    progress: tuple[float, str] | None = None
 
 
 Steps = Generator[Request | Pause, httpx.Response | None, T]
@@ -129,7 +130,7 @@ def _follow_job(number: str, *, retries: int) -> Steps[Any]:
     pause = 0.01
     try:
         while True:
-            state, release, problem = yield from read(send(poll, retries=retries), _job)
+            state, release, problem, progress = yield from read(send(poll, retries=retries), _job)
             if problem is not None:
                 raise problem
             if state == "done":
@@ -140,7 +141,7 @@ def _follow_job(number: str, *, retries: int) -> Steps[Any]:
                     "The query was canceled. If the charge was already made, it stands.",
                     "Run the query again.",
                 )
-            yield Pause(pause)
+            yield Pause(pause, progress)
             pause = min(1.0, pause * 2)
     except HubbubError as error:
         if error.code == _NO_SUCH_JOB:
@@ -161,10 +162,12 @@ def _number(job: Any) -> str:
     return str(number)
 
 
-def _job(job: Any) -> tuple[str, Any, HubbubError | None]:
+def _job(job: Any) -> tuple[str, Any, HubbubError | None, tuple[float, str] | None]:
     state = job["state"]
     problem = problems.error(job["problem"]) if state == "failed" else None
-    return state, job["release"] if state == "done" else None, problem
+    step = job.get("progress")
+    progress = None if step is None else (float(step["done"]), str(step["what"]))
+    return state, job["release"] if state == "done" else None, problem, progress
 
 
 def _json(response: httpx.Response | None) -> Any:

@@ -14,7 +14,7 @@ from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.frames import QueryFrame
 from hubbub.answers.methods import Analyses, Estimates
-from hubbub.answers.options import Options, request_key
+from hubbub.answers.options import Options, Progress, ignore_progress, request_key
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
@@ -40,6 +40,8 @@ class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
         """Use `hubbub.connect`."""
         self._client = client
         self._calls = Calls(retries)
+        #: Called with the share of an analysis that is done, and its step. Queries report nothing.
+        self.on_progress: Progress = ignore_progress
         self.analyst = ""
         self.analyst = self._run(self._calls.me())
 
@@ -139,6 +141,8 @@ class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
 
     def _do(self, step: Request | Pause) -> httpx.Response | None:
         if isinstance(step, Pause):
+            if step.progress is not None:
+                self.on_progress(*step.progress)
             time.sleep(step.seconds)
             return None
         if self._client.is_closed:

@@ -20,11 +20,12 @@ from hubbub.accounting.failures import Failures
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.status import spending
 from hubbub.accounting.store import EntryFilter
-from hubbub.analyses.base import EngineRun, PreparedAnalysis, Progress, Published
+from hubbub.analyses.base import EngineRun, PreparedAnalysis, Published
 from hubbub.analyses.threshold import Comparison
 from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.left_out import LeftOut
+from hubbub.answers.options import Progress, ignore_progress
 from hubbub.answers.profile import Profile
 from hubbub.answers.release import Release
 from hubbub.config import Config
@@ -63,10 +64,6 @@ from hubbub.sql.release_size import json_cells
 Claim = Callable[[str], str]
 
 _log = logging.getLogger("hubbub.curator")
-
-
-def ignore_progress(_: float, __: str) -> None:
-    """Ignore the progress of a run."""
 
 
 def never_cancelled() -> bool:

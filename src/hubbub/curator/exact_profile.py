@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hubbub.analyses.base import EngineRun, Setting
 from hubbub.analyses.profile import profile
+from hubbub.answers.options import ignore_progress
 from hubbub.answers.profile import Profile
 from hubbub.config import load
-from hubbub.curator import ignore_progress
 from hubbub.curator.opening import open_curator
 from hubbub.engines.multi_engine import engine_for
 from hubbub.engines.registry import engine_named

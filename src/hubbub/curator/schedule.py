@@ -4,12 +4,10 @@ The list of scheduled queries is a private file beside the ledger; their answers
 Tested in tests/curator/test_schedule.py.
 """
 
-import csv
 import fcntl
-import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -29,6 +27,8 @@ from hubbub.private_files import open_private, private_file
 
 FILE = "schedules.json"
 FORMAT = 1
+#: Cells that every format of a list can hold; others, such as dates, become text.
+_PLAIN = (str, int, float, bool, type(None))
 
 #: A query that does not use both parameters, or allows no block.
 _NOT_BY_BLOCK = frozenset({"HB509", "HB794"})
@@ -236,13 +236,13 @@ def answers(curator: Curator, schedule: Schedule) -> Mapping[str, Release]:
     return {name: release for name, release in found.items() if release is not None}
 
 
-def growing_table(releases: Mapping[str, Release]) -> str:
-    """Write the answers as one CSV table, with the block first and an interval for each noisy number."""
-    rows: list[Sequence[str]] = []
+def growing_rows(releases: Mapping[str, Release]) -> tuple[list[str], list[list[str | int | float | bool | None]]]:
+    """Give the columns and rows of all answers, with the block first and an interval for each noisy number."""
+    names: list[str] = ["block"]
+    rows: list[list[str | int | float | bool | None]] = []
     for block, release in releases.items():
-        head, *lines = csv.reader(io.StringIO(release.to_csv()))
-        rows += [["block", *head]] if not rows else []
-        rows += [[block, *line] for line in lines]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+        columns = release.flat()
+        names = ["block", *(column.name for column in columns)]
+        for row in zip(*(column.values for column in columns), strict=True):
+            rows.append([block, *(cell if isinstance(cell, _PLAIN) else str(cell) for cell in row)])
+    return names, rows

@@ -15,7 +15,7 @@ from hubbub.answers.estimate import Estimate
 from hubbub.answers.frames import QueryFrame
 from hubbub.answers.methods import Analyses, AnalysisOptions, Estimates
 from hubbub.answers.methods_base import options_key
-from hubbub.answers.options import Options, request_key
+from hubbub.answers.options import Options, Progress, ignore_progress, request_key
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
@@ -39,6 +39,8 @@ class Session(Analyses[Release], Publisher, Batching, StepwiseBuyer, UserFunctio
     def __init__(self, curator: Curator, analyst: str) -> None:
         """Use `hubbub.open`."""
         self.analyst = analyst
+        #: Called with the share of an analysis that is done, and its step. Queries report nothing.
+        self.on_progress: Progress = ignore_progress
         self._curator = curator
 
     def datasets(self) -> tuple[str, ...]:
@@ -72,7 +74,8 @@ class Session(Analyses[Release], Publisher, Batching, StepwiseBuyer, UserFunctio
         """
         claim = only_recorded(self._curator.ledger, self.analyst) if free else None
         question = Question(sql, **options, free=free)
-        return self._curator.query(self.analyst, question, key=request_key(key, fresh=fresh), claim=claim)
+        name = request_key(key, fresh=fresh)
+        return self._curator.query(self.analyst, question, key=name, claim=claim, progress=self.on_progress)
 
     def table(self, name: str) -> QueryFrame[Estimate, Release]:
         """Begin a query in the manner of data frames: `h.table("visits").group_by("region").agg(n=count())`."""
@@ -105,7 +108,8 @@ class Session(Analyses[Release], Publisher, Batching, StepwiseBuyer, UserFunctio
         given = {"table": table, "columns": None if columns is None else list(columns), "max_rows": max_rows}
         call = AnalysisCall("profile", {name: value for name, value in given.items() if value is not None})
         question = Question(call.text(), epsilon=options.get("epsilon"), delta=options.get("delta"))
-        return self._curator.query(self.analyst, question, key=options_key(options), publish=True)
+        key = options_key(options)
+        return self._curator.query(self.analyst, question, key=key, publish=True, progress=self.on_progress)
 
     def published_profile(self, dataset: str) -> Profile | None:
         """Give the newest published profile of a dataset, if there is one. Free."""

@@ -15,9 +15,10 @@ from tests.fixtures.draws import NO_LOSS, KeyedCounts, TapedDraw, charged_loss, 
 from tests.fixtures.seeded_source import SeededSource
 
 import hubbub
+from hubbub.answers.options import ignore_progress
 from hubbub.core.events import Event
 from hubbub.core.secret import Secret
-from hubbub.curator import Curator, ignore_progress
+from hubbub.curator import Curator
 from hubbub.curator.question import Question
 from hubbub.curator.receipt import decode
 from hubbub.engines.base import Arrays, Engine
