@@ -84,6 +84,28 @@ def test_without_a_price_an_earlier_answer_is_given_or_the_estimate_is_told(shar
     assert unpriced.execute("SELECT COUNT(*) AS n FROM plans").fetchall() == [(5,)]
 
 
+@pytest.mark.parametrize("how", ["SET", "hint"])
+def test_with_free_nothing_is_ever_charged(shared_port: Port, how: str) -> None:
+    """A query is answered if it was asked before, and refused otherwise, whatever its price."""
+    ana, before = shared_port.connect("ana"), shared_port.spent("ana")
+    asked = f"SELECT COUNT(*) AS n FROM health WHERE age < {40 + len(how)}"
+    hint = "/* free=on, epsilon=0.01 */ " if how == "hint" else ""
+    ana.execute("SET hubbub.epsilon = 0.01")
+    if how == "SET":
+        ana.execute("SET hubbub.free = on")
+    with pytest.raises(psycopg.Error, match="HB167"):
+        ana.execute(hint + asked)
+    assert shared_port.spent("ana") == before
+    ana.execute("SET hubbub.free = off")
+    bought = ana.execute(asked).fetchall()
+    spent = shared_port.spent("ana")
+    assert spent > before
+    ana.execute("SET hubbub.free = on")
+    assert ana.execute(hint + asked).fetchall() == bought
+    assert shared_port.spent("ana") == spent
+    ana.execute("RESET hubbub.free")
+
+
 def test_a_rollback_says_that_the_charge_stays(shared_port: Port) -> None:
     connection = psycopg.connect(shared_port.dsn())
     heard = remarks(connection)

@@ -39,7 +39,9 @@ class AnySession(CatalogSource, Protocol):
     """A session from `hubbub.open` or `hubbub.connect`."""
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate: ...  # noqa: D102
-    def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release: ...  # noqa: D102
+    def query(  # noqa: D102
+        self, sql: str, *, key: str | None = None, free: bool = False, **options: Unpack[Options]
+    ) -> Release: ...
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -149,6 +151,7 @@ _PARSERS: Mapping[str, OptionParser] = {
     "raw": _truth,
     "dialect": _text,
     "intervals": _truth,
+    "free": _truth,
 }
 
 

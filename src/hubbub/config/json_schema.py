@@ -11,7 +11,7 @@ _QUERY_OPTIONS: dict[str, object] = {
     "description": "Options of queries that set none.",
     "properties": {
         name: {"type": ["string", "number", "boolean"]}
-        for name in ("epsilon", "within", "delta", "groups", "rows", "intervals")
+        for name in ("epsilon", "within", "delta", "groups", "rows", "intervals", "free")
     },
 }
 _NUMBER = {"type": ["number", "string"]}

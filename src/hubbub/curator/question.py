@@ -188,7 +188,8 @@ def not_free() -> ParameterError:
         "HB167",
         "This answer is not free: no release of exactly this query is recorded for the data as it is now, and earlier"
         " releases do not determine it. Nothing was run or charged.",
-        "See what it costs with estimate (`hubbub plan`), and ask again without free=True (--free) to pay.",
+        "See what it costs with estimate (`hubbub plan`). To pay, ask again without free=True, --free or"
+        " SET hubbub.free = on.",
     )
 
 

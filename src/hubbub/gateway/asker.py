@@ -174,7 +174,10 @@ class Asker:
         queries = self._service.queries
         self._stop.clear()
         header = options.get("key") or token_hex(16)
-        job = queries.begin(self._principal, question, key=options.get("fresh"), header=header, arrived=arrived)
+        free = bool(options.get("free"))
+        job = queries.begin(
+            self._principal, question, key=options.get("fresh"), header=header, arrived=arrived, free=free
+        )
         self._job = job
         answer = asyncio.ensure_future(queries.answer(self._principal, job))
         stop = asyncio.ensure_future(self._stop.wait())

@@ -12,7 +12,7 @@ from hubbub.errors import ParameterError
 from hubbub.gateway.lexer import Token, joined, significant, split
 
 #: Options of a query that a comment may set, as in /* epsilon=0.1 */.
-HINTS = frozenset({"epsilon", "within", "delta", "groups", "rows", "key", "intervals"})
+HINTS = frozenset({"epsilon", "within", "delta", "groups", "rows", "key", "intervals", "free"})
 _HINT = re.compile(r"\s*([\w.]+)\s*=\s*('[^']*'|[\w.%/-]+)\s*(?:[,;]|$|(?=\s))")
 
 

@@ -110,6 +110,16 @@ def test_settings_are_statements_too(connecting: Connecting) -> None:
             cursor.execute(wrong)
 
 
+def test_with_free_nothing_is_ever_charged(connecting: Connecting) -> None:
+    cursor = connecting(epsilon="0.25", free=True).cursor()
+    asked = "SELECT COUNT(*) AS n FROM health WHERE age < 33"
+    with pytest.raises(dbapi.Error, match="HB167"):
+        cursor.execute(asked)
+    assert cursor.execute(f"EXPLAIN {asked}").fetchall()[0][0] == "cost"
+    bought = cursor.execute("SET hubbub.free = off").execute(asked).fetchall()
+    assert cursor.execute("SET hubbub.free = on").execute(asked).fetchall() == bought
+
+
 def test_an_explain_costs_nothing_and_says_what_would(connecting: Connecting) -> None:
     cursor = connecting(epsilon=0.25, delta=0).cursor()
     rows = dict(cursor.execute(f"EXPLAIN {PLANS}").fetchall())

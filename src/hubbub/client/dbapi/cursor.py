@@ -65,7 +65,8 @@ class Connection:
 
     def options(self) -> Options:
         """Return the settings that are query options."""
-        return {name: value for name, value in self.settings.items() if name != "intervals"}  # type: ignore[return-value]
+        own = ("intervals", "free")  # of an answer, and of a query that is not estimated
+        return {name: value for name, value in self.settings.items() if name not in own}  # type: ignore[return-value]
 
     def __enter__(self) -> Self:
         return self
@@ -131,7 +132,7 @@ class Cursor:
         try:
             if (query := statements.explained_query(sql)) is not None:
                 return statements.plan(connection.session.estimate(query, **options))
-            release = connection.session.query(sql, **options)
+            release = connection.session.query(sql, free=connection.settings.get("free", False), **options)
         except ParameterError as error:
             if error.code != "HB132":
                 raise
