@@ -1,8 +1,11 @@
 """Scheduled queries: once for each block, however often a run is killed."""
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,14 +13,17 @@ from tests.curator.test_blocks import ALL, Place, charged, data, place
 
 from hubbub.accounting.blocks import close_block
 from hubbub.accounting.store import EntryFilter
+from hubbub.answers.over_time import growing_rows
 from hubbub.cli import main
 from hubbub.curator import Curator
 from hubbub.curator.opening import folder_of
-from hubbub.curator.schedule import Schedule, ScheduledRun, Schedules, answers, checked, growing_rows, run_due
+from hubbub.curator.schedule import ScheduledRun, answers, checked, run_due
+from hubbub.curator.schedule_list import MAX_SCHEDULES, Schedule, Schedules
 from hubbub.errors import LedgerError, ParameterError
 
 __all__ = ["data", "place"]
 
+GOLDEN = Path(__file__).parents[1] / "formats" / "golden"
 SQL = "SELECT region, COUNT(*) AS n FROM visits WHERE day >= $1 AND day < $2 GROUP BY region"
 
 
@@ -122,7 +128,7 @@ def test_only_queries_about_one_block_are_scheduled(place: Place, sql: str, ever
 def test_names_are_used_once(place: Place) -> None:
     with place.curator() as curator:
         schedule = add(curator)
-        for again in (schedule, Schedule("no name", *("",) * 5)):
+        for again in (schedule, Schedule("no name", *("",) * 5, 0)):
             with pytest.raises(ParameterError) as refusal:
                 schedules(curator).add(again)
             assert refusal.value.code == "HB797"
@@ -134,7 +140,7 @@ def test_a_list_that_cannot_be_read_is_refused(place: Place) -> None:
     with place.curator() as curator:
         add(curator)
         path = folder_of(curator.config) / "schedules.json"
-        for text in ("{", '{"format": 2, "queries": []}', '{"format": 1, "queries": [{"name": "a"}]}'):
+        for text in ("{", '{"format": 3, "queries": []}', '{"format": 1, "queries": [{"name": "a"}]}'):
             path.write_text(text)
             with pytest.raises(LedgerError) as refusal:
                 schedules(curator).list()
@@ -148,6 +154,48 @@ def test_what_is_refused_for_one_block_is_told_and_the_others_go_on(place: Place
         close_block(curator.ledger, "visits", "2026-01", by="olga", reason="retired")
         found = {run.block: run.refused[:5] for run in ran(curator)}
         assert found == {"2026-02": "", "2026-03": ""}
+
+
+def test_a_query_waits_for_late_rows(place: Place) -> None:
+    """January ended on 1 February; with ten days to wait, it runs from 11 February."""
+    with place.curator() as curator:
+        waiting = checked(curator, "ana", SQL, name="q", every="month", epsilon="0.25", first="2026-01", wait=10)
+        schedules(curator).add(waiting)
+        assert ran(curator) == []
+    place.today = date(2026, 2, 11)
+    with place.curator() as curator:
+        assert [run.block for run in ran(curator)] == ["2026-01"]
+
+
+def test_names_belong_to_analysts(place: Place) -> None:
+    with place.curator() as curator:
+        mine = add(curator)
+        hers = replace(mine, analyst="ben")
+        schedules(curator).add(hers)
+        assert schedules(curator).list("ben") == (hers,)
+        assert schedules(curator).find("monthly", "ana") == mine
+        with pytest.raises(ParameterError, match="Several analysts"):
+            schedules(curator).find("monthly")
+        schedules(curator).remove("monthly", "ben")
+        assert schedules(curator).list() == (mine,)
+        for number in range(1, MAX_SCHEDULES):
+            schedules(curator).add(replace(mine, name=f"q{number}"))
+        with pytest.raises(ParameterError, match="the maximum"):
+            schedules(curator).add(replace(mine, name="one-more"))
+
+
+def test_a_list_of_format_1_is_still_read(place: Place) -> None:
+    """Its queries do not wait, and it is rewritten only when it changes."""
+    old = (GOLDEN / "schedules-1.json").read_text()
+    with place.curator() as curator:
+        path = folder_of(curator.config) / "schedules.json"
+        path.write_text(old)
+        assert [each.wait for each in schedules(curator).list()] == [0]
+        assert path.read_text() == old
+        assert [run.block for run in ran(curator)] == ["2026-01"]
+        add(curator, name="another")
+        assert json.loads(path.read_text())["format"] == 2
+        assert [each.name for each in schedules(curator).list()] == ["another", "monthly"]
 
 
 def test_the_command(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,16 +9,18 @@ import pytest
 from fastapi.routing import APIRoute
 
 from hubbub.accounting.calls import Remark, RemarkCall
+from hubbub.curator.schedule_list import Schedule, Schedules
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
 from hubbub.server.administration_service import AdministrationService
-from hubbub.server.api import administration, attacks, publications, queries, streams
+from hubbub.server.api import administration, attacks, publications, queries, schedules, streams
 from hubbub.server.attack_service import AttackService, CrowdService
 from hubbub.server.audit_service import AuditService
 from hubbub.server.catalog_service import CatalogService
 from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_service import QueryService
 from hubbub.server.roles import allowed, roles_of
+from hubbub.server.schedule_service import ScheduleService
 from hubbub.server.stream_service import StreamService
 
 BATCH = {"queries": ["SELECT COUNT(*) AS n FROM health"], "epsilon": "0.001"}
@@ -81,6 +83,10 @@ MATRIX: dict[str, set[str]] = {
     "publications.publish": {"owner"},
     "publications.withdraw": {"owner"},
     "publications.actions": {"owner", "auditor"},
+    "schedules.entries": {"owner", "analyst", "auditor"},
+    "schedules.show": {"owner", "analyst", "auditor"},
+    "schedules.add": {"owner", "analyst"},
+    "schedules.remove": {"owner", "analyst"},
     "attacks.catalog": {"owner", "analyst", "auditor"},
     "attacks.begin": {"owner", "analyst", "auditor"},
     "attacks.runs": {"owner", "analyst", "auditor"},
@@ -101,6 +107,7 @@ PARTS: dict[str, type] = {
     "attacks": AttackService,
     "crowd": CrowdService,
     "publications": PublicationService,
+    "schedules": ScheduleService,
 }
 
 
@@ -225,6 +232,15 @@ def a_public_page(world: Any) -> tuple[str, Any, dict[str, str]]:
     return f"{path}/{done.json()['page']}", None, {}
 
 
+def a_schedule(world: Any) -> tuple[str, Any, dict[str, str]]:
+    world.keys += 1
+    name = f"q{world.keys}"
+    Schedules(world.folder / "hubbub-ledger").add(Schedule(name, "ana", "health", "SELECT 1", "1", "2026-01"))
+    return f"/schedules/ana/{name}", None, {}
+
+
+MONTHLY = {"name": "monthly", "sql": "SELECT COUNT(*) FROM health", "every": "month", "epsilon": "1", "analyst": "ana"}
+
 CELLS: dict[str, Cell] = {
     "me": Cell("catalog.me", "GET", "/me", plain("/me")),
     "datasets": Cell("catalog.datasets", "GET", "/datasets", plain("/datasets")),
@@ -281,6 +297,11 @@ CELLS: dict[str, Cell] = {
     "publish": Cell("publications.publish", "POST", "/publications", a_publication, 201),
     "publications": Cell("publications.actions", "GET", "/publications", plain("/publications")),
     "withdraw": Cell("publications.withdraw", "DELETE", "/publications/{page}", a_public_page),
+    "schedules": Cell("schedules.entries", "GET", "/schedules", plain("/schedules")),
+    # the demo has no blocks: whoever may schedule a query is told so
+    "add_schedule": Cell("schedules.add", "POST", "/schedules", plain("/schedules", MONTHLY), 422),
+    "schedule": Cell("schedules.show", "GET", "/schedules/{analyst}/{name}", a_schedule),
+    "remove_schedule": Cell("schedules.remove", "DELETE", "/schedules/{analyst}/{name}", a_schedule, 204),
     "attacks": Cell("attacks.catalog", "GET", "/attacks", plain("/attacks")),
     "attack_runs": Cell("attacks.runs", "GET", "/attacks/runs", plain("/attacks/runs")),
     "begin_attack": Cell("attacks.begin", "POST", "/attacks/runs", a_study, 202),
@@ -289,7 +310,7 @@ CELLS: dict[str, Cell] = {
 }
 
 
-ROUTED = (queries, administration, streams, attacks, publications)
+ROUTED = (queries, administration, streams, attacks, publications, schedules)
 
 
 def routes() -> dict[str, tuple[str, str]]:

@@ -24,14 +24,18 @@ def lines(
     most: float | None = None,
     ceiling: Sequence[tuple[float, float]] = (),
     ceiling_name: str = "ceiling",
+    labels: Mapping[float, str] | None = None,
 ) -> str:
-    """Draw one curve per series with its intervals; `logarithmic` scales x, `ceiling` is a curve without intervals."""
+    """Draw one curve per series with its intervals; `logarithmic` scales x, `ceiling` is a curve without intervals.
+
+    `labels` name values of x, which are numbers otherwise.
+    """
     xs = [x for points in series.values() for x, *_ in points] + [x for x, _ in ceiling]
     ys = [value for points in series.values() for _, *values in points for value in values] + [y for _, y in ceiling]
     finite = [y for y in ys if math.isfinite(y)]
     top = most if most is not None else max([*finite, 0.0]) * 1.05 or 1.0
     low = min([*finite, 0.0])
-    frame = _Frame(min(xs), max(xs), low, top, logarithmic)
+    frame = _Frame(min(xs), max(xs), low, top, logarithmic, labels or {})
     parts = [frame.axes(sorted(set(xs)), across, up)]
     for number, (name, points) in enumerate(series.items()):
         parts.append(frame.curve(number, name, points))
@@ -39,7 +43,7 @@ def lines(
         path = "L".join(f"{frame.x(x)} {frame.y(y)}" for x, y in ceiling)
         parts.append(f'<path d="M{path}" fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>')
         parts.append(_legend(len(series), ceiling_name, "currentColor", "4 4"))
-    label = html.escape(f"{title}: {up} against {across}")
+    label = html.escape(f"{title}: {up} against {across}" if across else f"{title} over time")
     return (
         f'<svg class="chart" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}"'
         f' viewBox="0 0 {_WIDTH + _LEGEND} {_HEIGHT}" width="{_WIDTH + _LEGEND}" color="#222"'
@@ -51,7 +55,16 @@ def lines(
 
 
 class _Frame:
-    def __init__(self, left: float, right: float, low: float, top: float, logarithmic: bool) -> None:  # noqa: FBT001
+    def __init__(
+        self,
+        left: float,
+        right: float,
+        low: float,
+        top: float,
+        logarithmic: bool,  # noqa: FBT001
+        labels: Mapping[float, str],
+    ) -> None:
+        self._labels = labels
         self._log = logarithmic and left > 0
         self._left, self._right = (self._scaled(left), self._scaled(right))
         self._low, self._top = low, top if top > low else low + 1
@@ -85,13 +98,16 @@ class _Frame:
             )
         last = -math.inf
         for value in xs:
-            at = self.x(value)
-            if at - last >= 34:  # labels must not overlap
+            at, label = self.x(value), self._label(value)
+            if at - last >= max(34, 8 * len(label)):  # labels must not overlap
                 parts.append(
-                    f'<text x="{at}" y="{bottom + 18}" text-anchor="middle" fill="currentColor">{value:.4g}</text>'
+                    f'<text x="{at}" y="{bottom + 18}" text-anchor="middle" fill="currentColor">{label}</text>'
                 )
                 last = at
         return "".join(parts)
+
+    def _label(self, value: float) -> str:
+        return html.escape(self._labels.get(value, f"{value:.4g}"))
 
     def curve(self, number: int, name: str, points: Sequence[Point]) -> str:
         color, dash = _COLORS[number % len(_COLORS)], _DASHES[number % len(_DASHES)]
@@ -102,7 +118,7 @@ class _Frame:
             parts.append(
                 f'<line x1="{at}" x2="{at}" y1="{self.y(low)}" y2="{self.y(high)}" stroke="{color}"/>'
                 f'<circle cx="{at}" cy="{self.y(y)}" r="3.5" fill="{color}"><title>{html.escape(name)}: {y:.4g}'
-                f" ({low:.4g} to {high:.4g}) at {x:.4g}</title></circle>"
+                f" ({low:.4g} to {high:.4g}) at {self._label(x)}</title></circle>"
             )
         return "".join(parts) + _legend(number, name, color, dash)
 

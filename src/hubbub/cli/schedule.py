@@ -12,11 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from hubbub.answers import terminal
+from hubbub.answers.over_time import growing_rows
 from hubbub.cli import options, output
 from hubbub.cli.progress import working
 from hubbub.config import load
 from hubbub.curator.opening import folder_of, open_curator
-from hubbub.curator.schedule import ScheduledRun, Schedules, answers, checked, growing_rows, run_due
+from hubbub.curator.schedule import ScheduledRun, answers, checked, run_due
+from hubbub.curator.schedule_list import Schedules
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 examples:
   hubbub schedule add "SELECT COUNT(*) FROM visits WHERE day >= $1 AND day < $2" --every month --epsilon 0.1
       --name visits --analyst ana
-  hubbub schedule run                        run what is due; call it from cron
+  hubbub schedule run                        run what is due, without a server (`hubbub serve` does it by itself)
   hubbub schedule show visits > visits.csv   all answers, one block after the other (free)"""
     actions = parser.add_subparsers(dest="action", required=True, metavar="action")
     added = actions.add_parser("add", help="add a query; $1 is the first day of a block, $2 the day after its last")
@@ -35,18 +37,23 @@ examples:
     added.add_argument("-e", "--epsilon", required=True, metavar="ε", help="privacy cost for each block")
     added.add_argument("-a", "--analyst", required=True, metavar="NAME", help="analyst to charge")
     added.add_argument("--from", dest="first", metavar="BLOCK", help="the first block (default: the current one)")
+    added.add_argument(
+        "--wait", type=int, default=1, metavar="DAYS", help="days to wait for late rows after a block (default 1)"
+    )
     added.set_defaults(act=_add)
     listed = actions.add_parser("list", help="list scheduled queries")
     output.add_output(listed)
     listed.set_defaults(act=_list)
     removed = actions.add_parser("remove", help="remove a query; its answers stay in the ledger")
     removed.add_argument("name", help="name of a scheduled query")
+    removed.add_argument("-a", "--analyst", metavar="NAME", help="whose query, if several have the name")
     removed.set_defaults(act=_remove)
     ran = actions.add_parser("run", help="run each query for each block that has ended, once")
     ran.set_defaults(act=_run)
     shown = actions.add_parser("show", help="show all answers of a query, with intervals: CSV unless --format (free)")
     output.add_output(shown)
     shown.add_argument("name", help="name of a scheduled query")
+    shown.add_argument("-a", "--analyst", metavar="NAME", help="whose query, if several have the name")
     shown.set_defaults(act=_show)
     for action in (added, listed, removed, ran, shown):
         options.add_config(action)
@@ -73,12 +80,14 @@ def _add(args: argparse.Namespace, console: Console) -> int:
             every=args.every,
             epsilon=args.epsilon,
             first=args.first,
+            wait=args.wait,
         )
     _schedules(args).add(schedule)
     console.print(
         escape(f"{schedule.name} runs once for each {args.every} of {schedule.dataset}, from {schedule.first}")
     )
-    console.print("when it has ended. Call `hubbub schedule run` from cron.")
+    days = f"{args.wait} {'day' if args.wait == 1 else 'days'} after its end" if args.wait else "when it has ended"
+    console.print(f"{days}. `hubbub serve` runs it; without a server, call `hubbub schedule run` from cron.")
     return 0
 
 
@@ -94,7 +103,7 @@ def _list(args: argparse.Namespace, console: Console) -> int:
 
 
 def _remove(args: argparse.Namespace, console: Console) -> int:
-    _schedules(args).remove(args.name)
+    _schedules(args).remove(args.name, args.analyst)
     console.print(escape(f"{args.name} was removed."))
     return 0
 
@@ -115,7 +124,7 @@ def _next(runs: Iterator[ScheduledRun]) -> ScheduledRun | None:
 
 
 def _show(args: argparse.Namespace, console: Console) -> int:
-    schedule = _schedules(args).find(args.name)
+    schedule = _schedules(args).find(args.name, args.analyst)
     with open_curator(load(Path(args.config))) as curator:
         names, lines = growing_rows(answers(curator, schedule))
     if args.format is None and args.output is None:

@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
-from hubbub.server.api import administration, attacks, publications, queries, streams
+from hubbub.server.api import administration, attacks, publications, queries, schedules, streams
 from hubbub.server.api.direct import Direct
 from hubbub.server.api.route import MAX_NAMES, missing_key
 from hubbub.server.forward import Forward
@@ -48,6 +48,7 @@ def create_app(service: Service, beside: Beside = nullcontext) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
+            service.scheduler.start()
             async with beside():
                 yield
         finally:
@@ -65,7 +66,7 @@ def create_app(service: Service, beside: Beside = nullcontext) -> FastAPI:
     )
     app.state.service = service
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    for part in (queries, administration, streams, attacks, publications):
+    for part in (queries, administration, streams, attacks, publications, schedules):
         app.include_router(part.router)
     _add_monitoring(app, service)
     pages.mount(app, service)

@@ -56,6 +56,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX publications_of ON publications (page, id)",
     ),
     ("ALTER TABLE tokens ADD COLUMN verifier [bytes]",),
+    ("CREATE TABLE attempts (key TEXT PRIMARY KEY, tries BIGINT NOT NULL, at BIGINT NOT NULL, problem TEXT NOT NULL)",),
 )
 
 

@@ -65,6 +65,9 @@ _CODES: Mapping[str, int] = {
     "HB664": 403,
     "HB729": 408,
     "HB735": 503,
+    "HB797": 422,
+    "HB798": 503,
+    "HB799": 422,
 }
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429} | {f"HB7{digit}": 422 for digit in range(3, 9)}
 #: Errors with status 503 whose text names no files or machines.

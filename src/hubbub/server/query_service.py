@@ -1,6 +1,7 @@
 """Estimates, queries, and jobs: what analysts do with their budget."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -77,10 +78,14 @@ class QueryService:
         header: str | None,
         arrived: float | None = None,
         free: bool = False,
+        check: Callable[[Curator], None] = lambda _: None,
     ) -> Job:
-        """Queue a query whose caller waits with `answer`, and may `stop` it; `free` as in `ask`."""
+        """Queue a query whose caller waits with `answer`, and may `stop` it; `free` as in `ask`.
+
+        `check` is called with the curator that answers, before the charge, and may raise an error.
+        """
         arrived = clock() if arrived is None else arrived
-        return self._begin(principal, question, key, header, arrived, keep=False, free=free)
+        return self._begin(principal, question, key, header, arrived, keep=False, free=free, check=check)
 
     @allowed("analyst")
     async def answer(self, principal: Principal, job: Job) -> Release:
@@ -188,6 +193,7 @@ class QueryService:
         *,
         keep: bool,
         free: bool,
+        check: Callable[[Curator], None] = lambda _: None,
     ) -> Job:
         others = self._pool.unseen() if self._pool.quantum else frozenset()
 
@@ -196,6 +202,7 @@ class QueryService:
                 with self._current.using() as curator:
                     job.stop = curator.engine.interrupt
                     try:
+                        check(curator)
                         release = self._answer(curator, principal.name, question, key, header, job, free=free)
                         # do not reveal whether another try, whose end does not show yet, came first
                         return replace(release, replayed=True) if self._pool.twins(job, others) else release

@@ -30,6 +30,8 @@ from hubbub.server.metrics import Metrics
 from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_pool import QueryPool
 from hubbub.server.query_service import QueryService
+from hubbub.server.schedule_service import ScheduleService
+from hubbub.server.scheduler import Scheduler
 from hubbub.server.settings import Settings
 from hubbub.server.state import State
 from hubbub.server.stream_service import StreamService
@@ -52,6 +54,7 @@ class Service:
     service.attacks         the attack lab
     service.crowd           studies of the crowd sanitizers, in the same lab
     service.publications    public pages of releases
+    service.schedules       queries that run once for each block; `service.scheduler` runs them
     """
 
     def __init__(self, path: Path, settings: Settings, worker: Worker | None = None) -> None:
@@ -84,6 +87,8 @@ class Service:
         self.attacks = AttackService(self.lab)
         self.crowd = CrowdService(self.lab)
         self.publications = PublicationService(self.current, self.catalog, self.state, self.accounts)
+        self.schedules = ScheduleService(self.current, self.pool, self.state.attempts)
+        self.scheduler = Scheduler(self.current, self.queries, self.state.attempts, self.accounts.clock)
         self._closing = threading.Lock()
         self._closed = False
 
@@ -97,8 +102,10 @@ class Service:
         with self._closing:
             if not self._closed:
                 self._closed = True
+                self.scheduler.stop()
                 self.lab.close()
                 self.pool.close(patience=PATIENCE)
+                self.scheduler.join()
                 if self.registry is not None:
                     self.registry.close()
                 self.current.close()

@@ -7,6 +7,7 @@
     state.ended     sessions of the pages that were signed out
     state.feeds     the streams that a feeder token may feed
     state.publications  who published or withdrew which release, and when
+    state.attempts  scheduled queries that were tried and have no answer
 
 No budget decision depends on these tables. Times are seconds since 1970.
 """
@@ -18,6 +19,7 @@ from typing import Literal, NamedTuple, get_args
 from hubbub.config import Config
 from hubbub.curator.opening import folder_of, is_postgres
 from hubbub.errors import ParameterError
+from hubbub.server.attempts import AttemptTable
 from hubbub.server.database import Database, PostgresDatabase, SqliteDatabase
 
 Role = Literal["owner", "analyst", "auditor", "feeder"]
@@ -416,6 +418,7 @@ class State:
         self.ended = EndedSessionTable(database)
         self.feeds = FeedTable(database)
         self.publications = PublicationTable(database)
+        self.attempts = AttemptTable(database)
 
     @classmethod
     def open(cls, config: Config) -> "State":

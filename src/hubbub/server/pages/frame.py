@@ -41,10 +41,11 @@ VERSION = version("hubbub")
 
 #: Navigation links for each role.
 _ALWAYS = (("/", "Home"),)
+_ANSWERS = (("/releases", "Releases"), ("/schedules", "Scheduled"))
 NAVIGATION: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "analyst": (*_ALWAYS, ("/ask", "Query"), ("/releases", "Releases"), ("/explain", "Explain")),
-    "owner": (*_ALWAYS, ("/releases", "Releases"), ("/curate", "Administration"), ("/explain", "Explain and audit")),
-    "auditor": (*_ALWAYS, ("/releases", "Releases"), ("/curate", "Administration"), ("/explain", "Explain and audit")),
+    "analyst": (*_ALWAYS, ("/ask", "Query"), *_ANSWERS, ("/explain", "Explain")),
+    "owner": (*_ALWAYS, *_ANSWERS, ("/curate", "Administration"), ("/explain", "Explain and audit")),
+    "auditor": (*_ALWAYS, *_ANSWERS, ("/curate", "Administration"), ("/explain", "Explain and audit")),
 }
 THEME = "hubbub-theme"
 _NOTICE = "hubbub-notice"
@@ -58,6 +59,8 @@ NOTICES = {
     "revoked": "The token was revoked.",
     "published": "The release is public. Everyone with its address can read it.",
     "withdrawn": "The public page was withdrawn. Publishing the release again restores it at the same address.",
+    "scheduled": "The query was scheduled. It runs for each block after the block has ended.",
+    "unscheduled": "The query was removed from the schedule. Its answers stay.",
     "applied": "hubbub.yaml was updated. The previous version is kept as hubbub.yaml.previous.",
 }
 
