@@ -24,7 +24,8 @@ _HERE = Path(__file__).parent
 #: Marks that a test gets by a fixture that it uses; those of tests/campaigns are marked by their folder.
 _MARKS = {"postgres_server": "postgres", "spark_address": "spark", "browser": "browser"}
 
-#: Files with tests that fork their process.
+#: Files with tests that fork their process. Other tests cannot: once libraries with threads of their own are loaded, a
+#: forked child crashes now and then.
 _FORKING = frozenset(
     f"test_{name}.py"
     for name in (
@@ -32,6 +33,8 @@ _FORKING = frozenset(
         "sparse_vector",
     )
 )
+
+_FORK = os.fork
 
 # anchors of ledgers in temporary folders: away from the user's own, and gone afterwards
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
@@ -82,6 +85,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     first = [item for item in items if item.path.name in _FORKING or not _unmarked(item, "campaign")]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     items[:] = spread(first, items[len(first) :], workers)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let only those tests fork that run before such libraries are loaded."""
+    os.fork = _FORK if item.path.name in _FORKING else _refuse_to_fork
+
+
+def _refuse_to_fork() -> int:
+    raise AssertionError("Start a process of its own, or add the file to `_FORKING` in tests/conftest.py.")
 
 
 def _unmarked(item: pytest.Item, mark: str) -> bool:
