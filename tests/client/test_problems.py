@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 import hubbub
@@ -50,24 +50,24 @@ def test_a_problem_becomes_the_error_that_it_was() -> None:
 
 
 def test_how_long_to_wait_is_told() -> None:
-    response = httpx.Response(429, json=problem(code="HB722"), headers={"Retry-After": "7"})
+    response = httpx2.Response(429, json=problem(code="HB722"), headers={"Retry-After": "7"})
     found = problems.refusal(response)
     assert isinstance(found, AccessError)
     assert found.wait == 7
-    assert problems.wait(httpx.Response(503, headers={"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"})) == 0
+    assert problems.wait(httpx2.Response(503, headers={"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"})) == 0
 
 
 @pytest.mark.parametrize(
     ("response", "code"),
     [
-        (httpx.Response(502, text="<html>Bad Gateway</html>"), "HB801"),
-        (httpx.Response(404, text="<html>nginx</html>"), "HB802"),
-        (httpx.Response(302, headers={"Location": "https://elsewhere.example"}), "HB802"),
-        (httpx.Response(500, json={"detail": "?"}), "HB802"),
-        (httpx.Response(500, json=[1]), "HB802"),
+        (httpx2.Response(502, text="<html>Bad Gateway</html>"), "HB801"),
+        (httpx2.Response(404, text="<html>nginx</html>"), "HB802"),
+        (httpx2.Response(302, headers={"Location": "https://elsewhere.example"}), "HB802"),
+        (httpx2.Response(500, json={"detail": "?"}), "HB802"),
+        (httpx2.Response(500, json=[1]), "HB802"),
     ],
 )
-def test_what_is_no_problem_of_ours_is_said_to_be_none(response: httpx.Response, code: str) -> None:
+def test_what_is_no_problem_of_ours_is_said_to_be_none(response: httpx2.Response, code: str) -> None:
     found = problems.refusal(response)
     assert isinstance(found, ServerError)
     assert found.code == code

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from tests.server.conftest import World
 
@@ -32,17 +32,17 @@ RELEASE: dict[str, Any] = {
     "replayed": False,
 }
 
-Answer = httpx.Response | Exception
+Answer = httpx2.Response | Exception
 
 
 class Script:
     """Answers the requests of a session, the first being who asks, by a list; remembers all of them."""
 
     def __init__(self, *answers: Answer) -> None:
-        self.answers = [httpx.Response(200, json={"name": "ana"}), *answers]
-        self.seen: list[httpx.Request] = []
+        self.answers = [httpx2.Response(200, json={"name": "ana"}), *answers]
+        self.seen: list[httpx2.Request] = []
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.seen.append(request)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -62,26 +62,26 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def session(script: Script, *, retries: int = 4) -> RemoteSession:
-    return connect("https://data.example", "hub_secret", retries=retries, transport=httpx.MockTransport(script))
+    return connect("https://data.example", "hub_secret", retries=retries, transport=httpx2.MockTransport(script))
 
 
-def problem(status: int, code: str, **headers: str) -> httpx.Response:
+def problem(status: int, code: str, **headers: str) -> httpx2.Response:
     body = {"code": code, "detail": "no.", "remedy": "wait.", "position": None}
-    return httpx.Response(status, json=body, headers={name.replace("_", "-"): text for name, text in headers.items()})
+    return httpx2.Response(status, json=body, headers={name.replace("_", "-"): text for name, text in headers.items()})
 
 
-JOB = httpx.Response(202, json={"id": "a1", "state": "queued"})
-DONE = httpx.Response(200, json={"id": "a1", "state": "done", "release": RELEASE})
+JOB = httpx2.Response(202, json={"id": "a1", "state": "queued"})
+DONE = httpx2.Response(200, json={"id": "a1", "state": "done", "release": RELEASE})
 
 
 @pytest.mark.parametrize(
     "failures",
     [
-        [httpx.ConnectError("refused")],
-        [httpx.ReadError("reset")],
-        [httpx.RemoteProtocolError("closed")],
-        [httpx.ReadTimeout("slow"), httpx.ConnectTimeout("slow")],
-        [httpx.Response(502, text="<html>"), httpx.Response(503), httpx.Response(504)],
+        [httpx2.ConnectError("refused")],
+        [httpx2.ReadError("reset")],
+        [httpx2.RemoteProtocolError("closed")],
+        [httpx2.ReadTimeout("slow"), httpx2.ConnectTimeout("slow")],
+        [httpx2.Response(502, text="<html>"), httpx2.Response(503), httpx2.Response(504)],
         [problem(503, "HB319"), problem(429, "HB722", Retry_After="2")],
     ],
 )
@@ -105,7 +105,7 @@ def test_each_call_has_a_key_of_its_own(pauses: list[float]) -> None:
 
 
 def test_tries_come_to_an_end_with_the_last_error(pauses: list[float]) -> None:
-    script = Script(*[httpx.ConnectError("refused")] * 5)
+    script = Script(*[httpx2.ConnectError("refused")] * 5)
     with pytest.raises(ServerError, match=r"HB801.*ConnectError"):
         session(script).budget()
     assert script.answers == []
@@ -121,11 +121,11 @@ def test_tries_come_to_an_end_with_the_last_error(pauses: list[float]) -> None:
         (problem(409, "HB201"), BudgetError),
         (problem(401, "HB701"), AccessError),
         (problem(500, "HB999"), Exception),
-        (httpx.Response(307, headers={"Location": "https://evil.example"}), ServerError),
+        (httpx2.Response(307, headers={"Location": "https://evil.example"}), ServerError),
     ],
 )
 def test_what_another_try_would_not_better_is_not_tried_again(
-    answer: httpx.Response, kind: type[Exception], pauses: list[float]
+    answer: httpx2.Response, kind: type[Exception], pauses: list[float]
 ) -> None:
     script = Script(answer)
     with pytest.raises(kind):
@@ -135,7 +135,7 @@ def test_what_another_try_would_not_better_is_not_tried_again(
 
 
 def test_the_server_says_how_long_to_wait(pauses: list[float]) -> None:
-    session(Script(problem(429, "HB722", Retry_After="5"), httpx.Response(200, json={"budgets": []}))).budget()
+    session(Script(problem(429, "HB722", Retry_After="5"), httpx2.Response(200, json={"budgets": []}))).budget()
     assert 5 <= pauses[0] <= 5.25
     assert 60 <= steps.delay(0, 10_000.0) <= 60.25
 
@@ -148,7 +148,7 @@ def test_waits_grow_and_are_spread_by_chance() -> None:
 
 
 def test_a_server_that_was_started_anew_is_asked_again_under_the_same_key(pauses: list[float]) -> None:
-    running = httpx.Response(200, json={"id": "a1", "state": "running"})
+    running = httpx2.Response(200, json={"id": "a1", "state": "running"})
     script = Script(JOB, running, problem(404, "HB164"), JOB, running, DONE)
     session(script).query(COUNT, epsilon=1)
     assert len(script.keys()) == 1
@@ -159,7 +159,7 @@ def test_a_server_that_was_started_anew_is_asked_again_under_the_same_key(pauses
 
 
 def test_a_job_that_somebody_else_cancelled_says_so(pauses: list[float]) -> None:
-    script = Script(JOB, httpx.Response(200, json={"id": "a1", "state": "cancelled"}))
+    script = Script(JOB, httpx2.Response(200, json={"id": "a1", "state": "cancelled"}))
     with pytest.raises(LedgerError, match="canceled"):
         session(script).query(COUNT, epsilon=1)
 
@@ -167,21 +167,21 @@ def test_a_job_that_somebody_else_cancelled_says_so(pauses: list[float]) -> None
 @pytest.mark.parametrize(
     "answer",
     [
-        httpx.Response(200, text="<html>"),
-        httpx.Response(200, json=[]),
-        httpx.Response(200, json={"budgets": [{}]}),
-        httpx.Response(200, json={"budgets": 3}),
-        httpx.Response(200, json=None),
-        httpx.Response(204),
+        httpx2.Response(200, text="<html>"),
+        httpx2.Response(200, json=[]),
+        httpx2.Response(200, json={"budgets": [{}]}),
+        httpx2.Response(200, json={"budgets": 3}),
+        httpx2.Response(200, json=None),
+        httpx2.Response(204),
     ],
 )
-def test_an_answer_of_another_form_is_an_error_of_ours(answer: httpx.Response) -> None:
+def test_an_answer_of_another_form_is_an_error_of_ours(answer: httpx2.Response) -> None:
     with pytest.raises(ServerError, match="HB802"):
         session(Script(answer)).budget()
 
 
 def test_a_job_cannot_lead_elsewhere() -> None:
-    script = Script(httpx.Response(202, json={"id": "../../evil", "state": "queued"}))
+    script = Script(httpx2.Response(202, json={"id": "../../evil", "state": "queued"}))
     with pytest.raises(ServerError, match="HB802"):
         session(script).query(COUNT, epsilon=1)
     assert len(script.seen) == 2
@@ -194,7 +194,7 @@ class Cutting:
     """Stands before a server and cuts connections, after the request went through or before its answer is whole."""
 
     def __init__(self, url: str, cuts: list[str]) -> None:
-        self.target = httpx.URL(url)
+        self.target = httpx2.URL(url)
         self.cuts = cuts
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
@@ -307,7 +307,7 @@ def endless(world: World) -> Iterator[Endless]:
 def test_ctrl_c_cancels_the_query_and_the_charge_stands(world: World, endless: Endless) -> None:
     followed = threading.Event()
 
-    def follow(request: httpx.Request) -> None:
+    def follow(request: httpx2.Request) -> None:
         if "/jobs/" in request.url.path:
             followed.set()
 
@@ -333,7 +333,7 @@ def test_ctrl_c_cancels_the_query_and_the_charge_stands(world: World, endless: E
 
 
 def test_a_task_that_is_cancelled_cancels_its_query(world: World, endless: Endless) -> None:
-    async def follow(request: httpx.Request) -> None:
+    async def follow(request: httpx2.Request) -> None:
         if "/jobs/" in request.url.path:
             followed.set()
 
@@ -372,6 +372,6 @@ def test_many_tasks_ask_at_once(world: World) -> None:
 
 
 def test_a_query_that_was_canceled_elsewhere_says_so() -> None:
-    canceled = httpx.Response(200, json={"id": "a1", "state": "cancelled", "release": None})
+    canceled = httpx2.Response(200, json={"id": "a1", "state": "cancelled", "release": None})
     with pytest.raises(LedgerError, match="HB320"):
         session(Script(JOB, canceled)).query(COUNT, epsilon="0.1")

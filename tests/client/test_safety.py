@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from tests.server.conftest import World
 
@@ -67,14 +67,14 @@ def test_no_error_has_the_token(answer: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("time.sleep", lambda _: None)
     problem = {"code": "HB701", "detail": "no.", "remedy": "", "position": None}
 
-    def handle(request: httpx.Request) -> httpx.Response:
+    def handle(request: httpx2.Request) -> httpx2.Response:
         assert request.headers["Authorization"] == f"Bearer {SECRET}"
         if answer in ("refused", "reset"):
-            raise httpx.ConnectError(answer, request=request)
-        return httpx.Response(401, json=problem) if answer == "401" else httpx.Response(200, text="<html>")
+            raise httpx2.ConnectError(answer, request=request)
+        return httpx2.Response(401, json=problem) if answer == "401" else httpx2.Response(200, text="<html>")
 
     with pytest.raises(HubbubError) as caught:
-        connect("https://data.example", SECRET, transport=httpx.MockTransport(handle))
+        connect("https://data.example", SECRET, transport=httpx2.MockTransport(handle))
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
     here = traceback.TracebackException.from_exception(caught.value, capture_locals=True)

@@ -1,4 +1,4 @@
-"""The light wheel asks a real server with httpx alone: no engine, parser, ledger or array library is there."""
+"""The light wheel asks a real server with httpx2 alone: no engine, parser, ledger or array library is there."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.server.conftest import World
 
 ROOT = Path(__file__).parents[2]
 
-#: What an analyst does with the wheel, in a process that has it and httpx.
+#: What an analyst does with the wheel, in a process that has it and httpx2.
 SCRIPT = """
 import importlib.util, json, sys
 sys.path[:0] = [sys.argv[1]]
@@ -89,7 +89,7 @@ def test_the_light_wheel_asks_a_server_with_httpx_alone(wheel: zipfile.ZipFile, 
         told = Parser().parsestr(wheel.read(about).decode())
         wheel.extractall(tmp_path / "site")
     plain = [text for text in told.get_all("Requires-Dist", []) if "extra ==" not in text]
-    assert [Requirement(text).name for text in plain] == ["httpx"]
+    assert [Requirement(text).name for text in plain] == ["httpx2"]
     rooms = {name.split("/")[1] for name in names if name.startswith("hubbub/")}
     assert rooms == {
         "__init__.py",
@@ -103,7 +103,7 @@ def test_the_light_wheel_asks_a_server_with_httpx_alone(wheel: zipfile.ZipFile, 
         "frames.py",
     }
     assert not [name for name in names if name.endswith(".pyc")]
-    for need in closure("httpx", set()):
+    for need in closure("httpx2", set()):
         for file in distribution(need).files or ():
             top = file.parts[0]
             if not (tmp_path / "site" / top).exists() and top not in ("..", "__pycache__"):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import duckdb
-import httpx
+import httpx2
 import pytest
 
 import hubbub
@@ -60,15 +60,15 @@ def test_the_demo_serves_until_it_is_stopped_and_its_three_commands_work(tmp_pat
     assert "free, from the ledger" in second
     # the third without curl itself, which a machine may lack
     url, token = re.findall(r"(http://\S+) .*Bearer ([\w-]+)", curl)[0]
-    reply = httpx.get(url, headers={"Authorization": f"Bearer {token}"})
+    reply = httpx2.get(url, headers={"Authorization": f"Bearer {token}"})
     assert reply.json()["budgets"][0]["analyst"] == "you"
-    assert httpx.get(url.replace("/api/v1/budget", "/")).status_code < 500
+    assert httpx2.get(url.replace("/api/v1/budget", "/")).status_code < 500
     demo.send_signal(signal.SIGINT)
     rest, _ = demo.communicate(timeout=60)
     assert demo.returncode == 0
     assert "hubbub init" in rest
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(url)
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(url)
     assert not list(tmp_path.iterdir()), "nothing is left behind"
 
 

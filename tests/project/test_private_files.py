@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-import httpx
+import httpx2
 import pytest
 
 #: What a person writes, or asks to be written for others: it follows the umask.
@@ -165,13 +165,13 @@ def _served(place: Installation, token: str) -> None:
     with tempfile.TemporaryFile("w+") as output:
         server = place.start(*words, output=output)
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             until = time.monotonic() + 60
             while True:
                 try:
                     if client.get("/readyz").status_code == 200:
                         break
-                except httpx.HTTPError:
+                except httpx2.HTTPError:
                     assert time.monotonic() < until
                     assert server.poll() is None
                 time.sleep(0.05)

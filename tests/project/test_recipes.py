@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 from tests.mechanisms.test_contract import mechanisms_in
@@ -116,9 +116,9 @@ def test_recipe_endpoint(follow: Follow, tmp_path: Path) -> None:
     analyst = next(iter(service.current.config.policy.analysts))
     token = service.accounts.issue(analyst, "analyst", 1).text
 
-    async def get(path: str, **headers: str) -> httpx.Response:
-        transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+    async def get(path: str, **headers: str) -> httpx2.Response:
+        transport = httpx2.ASGITransport(app, client=("127.0.0.1", 1))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return await client.get(path, headers=headers)
 
     try:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 import hubbub
@@ -79,8 +79,8 @@ def server(port: int) -> Iterator[None]:
         try:
             while True:
                 assert process.poll() is None, process.stderr and process.stderr.read()
-                with suppress(httpx.TransportError):
-                    if httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
+                with suppress(httpx2.TransportError):
+                    if httpx2.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
                         break
             yield
         finally:

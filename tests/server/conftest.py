@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -95,17 +95,17 @@ class World:
     service: Service
     tokens: dict[str, str]
     url: str
-    make: Callable[..., httpx.Client]
+    make: Callable[..., httpx2.Client]
     app: FastAPI
     stack: ExitStack = field(default_factory=ExitStack)
     keys: int = 0
 
-    def client(self, who: str | None = "ana", **options: Any) -> httpx.Client:
+    def client(self, who: str | None = "ana", **options: Any) -> httpx2.Client:
         """Give a client that asks as somebody (None: without a token)."""
         headers = {} if who is None else {"Authorization": f"Bearer {self.tokens[who]}"}
         return self.stack.enter_context(self.make(headers=headers, **options))
 
-    def ask(self, who: str = "ana", sql: str = COUNT, *, header: str | None = None, **body: Any) -> httpx.Response:
+    def ask(self, who: str = "ana", sql: str = COUNT, *, header: str | None = None, **body: Any) -> httpx2.Response:
         """Send a query; a new Idempotency-Key unless one is given."""
         self.keys += 1
         headers = {"Idempotency-Key": header or f"test-{self.keys}"}
@@ -154,18 +154,18 @@ class _Loop:
         self.loop.close()
 
 
-class _InProcess(httpx.BaseTransport):
+class _InProcess(httpx2.BaseTransport):
     """Hands requests to an application in this process, from any thread."""
 
     def __init__(self, app: FastAPI, loop: asyncio.AbstractEventLoop, client: tuple[str, int]) -> None:
-        self._transport = httpx.ASGITransport(app, client=client)
+        self._transport = httpx2.ASGITransport(app, client=client)
         self._loop = loop
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        async def send() -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        async def send() -> httpx2.Response:
             response = await self._transport.handle_async_request(request)
             content = b"".join([part async for part in response.aiter_raw()])
-            return httpx.Response(response.status_code, headers=response.headers, content=content)
+            return httpx2.Response(response.status_code, headers=response.headers, content=content)
 
         return asyncio.run_coroutine_threadsafe(send(), self._loop).result()
 
@@ -182,8 +182,8 @@ def in_process(folder: Path, *, ledger: str = "", **changes: Any) -> Iterator[Wo
         stack.callback(service.close)
         made, loop = create_app(service), stack.enter_context(_Loop())
 
-        def make(client: tuple[str, int] = ("203.0.113.9", 50000), **options: Any) -> httpx.Client:
-            return httpx.Client(transport=_InProcess(made, loop, client), base_url="http://testserver", **options)
+        def make(client: tuple[str, int] = ("203.0.113.9", 50000), **options: Any) -> httpx2.Client:
+            return httpx2.Client(transport=_InProcess(made, loop, client), base_url="http://testserver", **options)
 
         world = World(folder, service, tokens, "http://testserver", make, app=made)
         stack.enter_context(world.stack)
@@ -200,8 +200,8 @@ def behind_a_port(folder: Path, **changes: Any) -> Iterator[World]:
     with ExitStack() as stack:
         url = stack.enter_context(_running(made, service))
 
-        def make(**options: Any) -> httpx.Client:
-            return httpx.Client(base_url=url, timeout=60, **options)
+        def make(**options: Any) -> httpx2.Client:
+            return httpx2.Client(base_url=url, timeout=60, **options)
 
         world = World(folder, service, tokens, url, make, app=made)
         stack.enter_context(world.stack)
@@ -273,8 +273,8 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 def visitor(app: Any) -> Visitor:
     """Browsers without a script: each remembers its cookies, and follows redirects."""
 
-    def make(who: str) -> httpx.Client:
-        client: httpx.Client = app.client(None, follow_redirects=True)
+    def make(who: str) -> httpx2.Client:
+        client: httpx2.Client = app.client(None, follow_redirects=True)
         page = client.get("/sign-in")
         entered = client.post("/sign-in", data={"csrf": token(page), "token": app.tokens[who], "next": "/"})
         assert entered.status_code == 200

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from starlette.formparsers import MultiPartParser
 from tests.fixtures.page_visits import Visitor, token
@@ -274,13 +274,13 @@ def test_a_child_whose_server_is_gone_goes_too_and_cleans_up(tmp_path: Path) -> 
 # --- through the server -----------------------------------------------------------------------------------------------
 
 
-def send(client: httpx.Client, content: bytes = b"", /, **fields: str) -> httpx.Response:
+def send(client: httpx2.Client, content: bytes = b"", /, **fields: str) -> httpx2.Response:
     data = {"csrf": token(client.get("/explain/lab")), "attack": "exhaustive", "table": "made up", "epsilons": "1"}
     files = {"file": ("../../x.csv", content, "text/csv")}
     return client.post("/explain/lab", data=data | fields, files=files)
 
 
-def shown(client: httpx.Client, page: httpx.Response) -> str:
+def shown(client: httpx2.Client, page: httpx2.Response) -> str:
     """Reload the page of a study, as its visitor does without a script, until it has ended."""
     until = time.monotonic() + 120
     while 'http-equiv="refresh"' in page.text:

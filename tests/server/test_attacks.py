@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import jwt
 import pytest
 from cryptography import x509
@@ -138,7 +138,7 @@ def test_guessing_is_slowed_down_for_the_guesser_alone(start_app: Callable[..., 
 def test_a_made_up_forwarded_address_does_not_get_round_the_limit(start_served: Callable[..., Any]) -> None:
     world = strict(start_served())
     statuses = []
-    with httpx.Client(base_url=world.url) as guesser:
+    with httpx2.Client(base_url=world.url) as guesser:
         for number in range(60):
             headers = {
                 "Authorization": f"Bearer hub_{number:012d}_{'A' * 43}",
@@ -152,7 +152,7 @@ def test_a_made_up_forwarded_address_does_not_get_round_the_limit(start_served: 
 
 def test_behind_a_proxy_the_address_that_the_proxy_saw_counts(start_served: Callable[..., Any]) -> None:
     world = strict(start_served(behind_proxy=True))
-    with httpx.Client(base_url=world.url) as proxy:
+    with httpx2.Client(base_url=world.url) as proxy:
 
         def guess(number: int, seen: str) -> int:
             """A client that makes up addresses in front; the proxy adds the one that it saw."""
@@ -228,14 +228,14 @@ def test_with_tls_the_cookie_is_for_https_on_this_host_alone(
 ) -> None:
     world = start_served(certificate=certificate[0], key=certificate[1])
     trust = ssl.create_default_context(cafile=str(certificate[0]))
-    with httpx.Client(base_url=world.url.replace("http://", "https://"), verify=trust) as browser:
+    with httpx2.Client(base_url=world.url.replace("http://", "https://"), verify=trust) as browser:
         assert browser.get(ME, headers={"Authorization": f"Bearer {world.tokens['ana']}"}).status_code == 200
         cookie = browser.get("/sign-in").headers["set-cookie"]
     assert cookie.startswith("__Host-hubbub=")
     for word in ("secure", "httponly", "samesite=strict", "path=/"):
         assert word in cookie.lower()
     assert "domain" not in cookie.lower()
-    with pytest.raises(httpx.HTTPError), httpx.Client(base_url=world.url) as plain:
+    with pytest.raises(httpx2.HTTPError), httpx2.Client(base_url=world.url) as plain:
         plain.get(ME)
 
 
@@ -274,10 +274,10 @@ def test_people_of_an_identity_provider_come_in_by_its_tokens(
     world = unlimited(start_app(oidc=oidc))
     later = int(datetime.datetime.now(datetime.UTC).timestamp()) + 300
 
-    def get(path: str = ME, key: Any = issuer_key, **claims: Any) -> httpx.Response:
+    def get(path: str = ME, key: Any = issuer_key, **claims: Any) -> httpx2.Response:
         content = {"iss": "https://issuer.example", "aud": "hubbub", "sub": "ana", "exp": later} | claims
         text = jwt.encode(content, key, algorithm="ES256", headers={"kid": "k"})
-        answer: httpx.Response = world.client(None).get(path, headers={"Authorization": f"Bearer {text}"})
+        answer: httpx2.Response = world.client(None).get(path, headers={"Authorization": f"Bearer {text}"})
         return answer
 
     assert get().json() == {"name": "ana", "role": "analyst", "expires": later}

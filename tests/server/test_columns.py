@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from tests.fixtures.page_visits import COUNT, token
 
@@ -48,7 +48,7 @@ def test_nothing_that_an_analyst_reads_names_an_unlisted_column(hiding: Any) -> 
     assert client.get("/api/v1/datasets/health").json()["disabled"] == []
     for sql in ("SELECT * FROM health", "SELECT COUNT(h.*) FROM health h", "SELECT nosuch FROM health", COUNT):
         texts.append(client.post("/api/v1/estimate", json={"sql": sql, "epsilon": "0.1"}).text)
-    page: httpx.Client = hiding.client(None, follow_redirects=True)
+    page: httpx2.Client = hiding.client(None, follow_redirects=True)
     form = {"csrf": token(page.get("/sign-in")), "token": hiding.tokens["ana"], "next": "/"}
     assert page.post("/sign-in", data=form).status_code == 200
     shown = [page.get(address).text for address in ("/", "/datasets/health", "/ask", "/releases", "/explain")]

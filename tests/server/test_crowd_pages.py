@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-import httpx
+import httpx2
 import pytest
 from tests.fixtures.page_visits import Visitor, token
 from tests.server.test_attack_lab import WANTED, child
@@ -16,11 +16,11 @@ from hubbub.server.attack_lab import CrowdRequest, CrowdRun, Lab, StudyRun
 FEW = {"study": "smoothness", "set-trials": "50", "set-dimensions": "4,8"}
 
 
-def begin(client: httpx.Client, **fields: str) -> httpx.Response:
+def begin(client: httpx2.Client, **fields: str) -> httpx2.Response:
     return client.post("/explain/crowd", data={"csrf": token(client.get("/explain/crowd")), **FEW, **fields})
 
 
-def finished(client: httpx.Client, answer: httpx.Response) -> tuple[str, str]:
+def finished(client: httpx2.Client, answer: httpx2.Response) -> tuple[str, str]:
     """Wait for a study; return its address and its page."""
     address = answer.headers["location"] if answer.is_redirect else str(answer.url.path)
     until = time.monotonic() + 120

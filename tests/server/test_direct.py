@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hubbub.server.api import direct, route
@@ -48,7 +48,7 @@ REQUESTS: dict[str, tuple[dict[str, str] | list[tuple[str, str]], bytes]] = {
 }
 
 
-def told(answer: httpx.Response) -> tuple[int, dict[str, str], Any]:
+def told(answer: httpx2.Response) -> tuple[int, dict[str, str], Any]:
     """Give what an answer tells: without the id of its request, and whether it is a repetition."""
     headers = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
     body = answer.json()

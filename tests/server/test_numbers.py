@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from tests.fixtures.page_visits import Visitor, token
 
@@ -29,7 +29,7 @@ def app(tmp_path: Path, start_app: Any) -> Any:
     return start_app()
 
 
-def ask(browser: httpx.Client, sql: str) -> httpx.Response:
+def ask(browser: httpx2.Client, sql: str) -> httpx2.Response:
     page = browser.get("/ask")
     return browser.post("/ask/spend", data={"csrf": token(page), "sql": sql, "epsilon": "0.5", "key": "k" * 20})
 

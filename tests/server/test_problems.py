@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from tests.server.conftest import lay_out
 
@@ -13,7 +13,7 @@ from hubbub.errors import ConfigError
 from hubbub.server import config_editor, middleware
 
 
-def refused(answer: httpx.Response, status: int, code: str) -> None:
+def refused(answer: httpx2.Response, status: int, code: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     assert answer.json()["remedy"]
 

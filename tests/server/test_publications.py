@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from playwright.sync_api import expect
 from tests.fixtures.page_visits import Outline, Visitor, token
@@ -36,7 +36,7 @@ def bare(page: str) -> str:
 
 def test_a_published_release_is_there_for_everyone_with_its_sheet_and_receipt(shared: Any) -> None:
     done = published(shared)
-    stranger: httpx.Client = shared.client(None)
+    stranger: httpx2.Client = shared.client(None)
     page = stranger.get(done["path"])
     assert page.status_code == 200
     for text in ("Visits by health", "Contact: data@example.org", "excellent", "GROUP BY", "ε = 0.1", "receipt"):
@@ -54,7 +54,7 @@ def test_a_published_release_is_there_for_everyone_with_its_sheet_and_receipt(sh
 def test_a_public_page_shows_nothing_else(shared: Any) -> None:
     """No name of anyone, no link into the application, no form, no cookie; nothing else is open to a visitor."""
     done = published(shared)
-    stranger: httpx.Client = shared.client(None)
+    stranger: httpx2.Client = shared.client(None)
     other = charged(shared)
     for path in (done["path"], f"{done['path']}.json"):
         answer = stranger.get(path)
@@ -95,7 +95,7 @@ def test_a_release_that_two_owners_publish_at_once_is_withdrawn_with_all_of_its_
         body = {"release": done["release"], "title": "At the same time"}
         other = shared.client("owner").post("/api/v1/publications", json=body).json()
     assert other["page"] != done["page"]
-    stranger: httpx.Client = shared.client(None)
+    stranger: httpx2.Client = shared.client(None)
     assert [stranger.get(each["path"]).status_code for each in (done, other)] == [404, 200]
     assert shared.client("owner").delete(f"/api/v1/publications/{other['page']}").status_code == 200
     assert [stranger.get(each["path"]).status_code for each in (done, other)] == [404, 404]

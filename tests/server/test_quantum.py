@@ -4,7 +4,7 @@ import re
 import time
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from hubbub.errors import RunError
@@ -104,7 +104,7 @@ def test_a_cancelled_query_is_stopped_on_the_quantum(world: Any, clock: Clock) -
 
     engine.run = slowly
     engine.interrupt = lambda _=None: stopped.append(clock())
-    client: httpx.Client = world.client("ana")
+    client: httpx2.Client = world.client("ana")
     headers = {"Idempotency-Key": "c", "Prefer": "respond-async"}
     number = client.post("/api/v1/query", json={"sql": GROUPED, "epsilon": "0.1"}, headers=headers).json()["id"]
     job = world.service.pool.find(number)
@@ -131,7 +131,7 @@ def test_a_run_that_fails_by_itself_after_a_cancel_is_a_failure(world: Any, cloc
         raise RunError
 
     curator.engine.run = broken
-    client: httpx.Client = world.client("ana")
+    client: httpx2.Client = world.client("ana")
     headers = {"Idempotency-Key": "c", "Prefer": "respond-async"}
     number = client.post("/api/v1/query", json={"sql": GROUPED, "epsilon": "0.1"}, headers=headers).json()["id"]
     job = world.service.pool.find(number)

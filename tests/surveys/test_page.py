@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -218,7 +218,7 @@ def test_a_page_without_an_address_shows_what_to_hand_in(desk: Desk, tmp_path: P
 def test_the_collector_takes_responses_and_nothing_else(desk: Desk) -> None:
     good = {"survey": desk.survey.identity, "answers": {"smoke": 0, "region": 1, "news": []}}
     kind = {"Content-Type": "application/json"}
-    with httpx.Client(base_url=desk.url) as client:
+    with httpx2.Client(base_url=desk.url) as client:
         assert client.post("/responses", json=good).status_code == 204
         assert client.post("/responses", json={**good, "survey": "x"}).status_code == 422
         assert client.post("/responses", content=b"{", headers=kind).status_code == 422

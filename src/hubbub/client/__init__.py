@@ -1,1 +1,1 @@
-"""The client of a server, and DB-API 2.0; needs httpx, and no engine, parser or ledger."""
+"""The client of a server, and DB-API 2.0; needs httpx2, and no engine, parser or ledger."""

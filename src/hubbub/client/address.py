@@ -9,7 +9,7 @@ from collections.abc import Generator
 from ipaddress import ip_address
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from hubbub.errors import ParameterError
 
@@ -18,7 +18,7 @@ PREFIX = "/api/v1/"
 _TOKEN = re.compile(r"[\x21-\x7e]{1,8192}", re.ASCII)
 
 
-class BearerToken(httpx.Auth):
+class BearerToken(httpx2.Auth):
     """A bearer token that never appears in logs, tracebacks or pickles."""
 
     __slots__ = ("_text",)
@@ -28,7 +28,7 @@ class BearerToken(httpx.Auth):
             raise ParameterError("HB182", "The token is malformed.", "Pass the token exactly as issued, on one line.")
         self._text = text
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
         """Add the token to the request."""
         request.headers["Authorization"] = f"Bearer {self._text}"
         yield request
@@ -40,16 +40,16 @@ class BearerToken(httpx.Auth):
         raise TypeError("a token cannot be pickled")
 
 
-def base(url: str, *, insecure: bool) -> httpx.URL:
+def base(url: str, *, insecure: bool) -> httpx2.URL:
     """Return the base address of the API; allow http:// only for this machine unless `insecure` is set.
 
     >>> base("https://data.example.org/curator", insecure=False)
     URL('https://data.example.org/curator/api/v1/')
     """
     try:
-        given = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError):
-        given = httpx.URL("")
+        given = httpx2.URL(url)
+    except (httpx2.InvalidURL, TypeError):
+        given = httpx2.URL("")
     if given.scheme not in ("http", "https") or not given.host:
         raise ParameterError(
             "HB180", "This is not the address of a server.", "Use an address such as https://data.example.org."

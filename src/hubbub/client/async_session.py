@@ -10,7 +10,7 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-import httpx
+import httpx2
 
 from hubbub.answers.batch import AsyncBatching
 from hubbub.answers.budget import BudgetOverview, PastCharge
@@ -39,7 +39,7 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching):
     Canceling a task that waits for an answer cancels its query; if the charge was already made, it stands.
     """
 
-    def __init__(self, client: httpx.AsyncClient, *, retries: int) -> None:
+    def __init__(self, client: httpx2.AsyncClient, *, retries: int) -> None:
         """Use `hubbub.connect_async`."""
         self._client = client
         self._calls = Calls(retries)
@@ -140,7 +140,7 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching):
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    async def _do(self, step: Request | Pause) -> httpx.Response | None:
+    async def _do(self, step: Request | Pause) -> httpx2.Response | None:
         if isinstance(step, Pause):
             if step.progress is not None:
                 self.on_progress(*step.progress)
@@ -161,8 +161,8 @@ def connect_async(
     retries: int = RETRIES,
     ca: str | Path | None = None,
     insecure: bool = False,
-    transport: httpx.AsyncBaseTransport | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
 ) -> AsyncSession:
     """Open a session with a server; see `hubbub.connect_async`."""
     options = settings(url, token, timeout=timeout, ca=ca, insecure=insecure)
-    return AsyncSession(httpx.AsyncClient(**options, transport=transport), retries=retries)
+    return AsyncSession(httpx2.AsyncClient(**options, transport=transport), retries=retries)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
+import httpx2
 
 from hubbub.errors import (
     AccessError,
@@ -111,7 +111,7 @@ def error(problem: Mapping[str, Any], *, wait: float = 0) -> HubbubError:
     return created
 
 
-def refusal(response: httpx.Response) -> HubbubError:
+def refusal(response: httpx2.Response) -> HubbubError:
     """Create the error of an unsuccessful response."""
     try:
         return error(response.json(), wait=wait(response))
@@ -122,7 +122,7 @@ def refusal(response: httpx.Response) -> HubbubError:
     return unreadable(f"it returned status {response.status_code}")
 
 
-def wait(response: httpx.Response) -> float:
+def wait(response: httpx2.Response) -> float:
     """Return the Retry-After time in seconds, or 0."""
     seconds = response.headers.get("Retry-After", "")
     return float(seconds) if re.fullmatch(r"\d{1,9}", seconds, re.ASCII) else 0.0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import SystemRandom
 from typing import Any, TypeVar
 
-import httpx
+import httpx2
 
 from hubbub.client import problems
 from hubbub.errors import HubbubError, LedgerError
@@ -41,7 +41,7 @@ class Pause:
     progress: tuple[float, str] | None = None
 
 
-Steps = Generator[Request | Pause, httpx.Response | None, T]
+Steps = Generator[Request | Pause, httpx2.Response | None, T]
 
 #: Status codes worth a retry: too many requests, a proxy without its server, a server that is stopping or starting.
 _RETRYABLE = frozenset({429, 502, 503, 504})
@@ -73,9 +73,9 @@ def send(request: Request, *, retries: int) -> Steps[Any]:
         wait, retry = 0.0, True
         try:
             response = yield request
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             problem = problems.unreachable("the request timed out")
-        except httpx.TransportError as error:
+        except httpx2.TransportError as error:
             retry = "CERTIFICATE_VERIFY_FAILED" not in str(error)
             problem = problems.unreachable(type(error).__name__) if retry else problems.untrusted()
         else:
@@ -170,7 +170,7 @@ def _job(job: Any) -> tuple[str, Any, HubbubError | None, tuple[float, str] | No
     return state, job["release"] if state == "done" else None, problem, progress
 
 
-def _json(response: httpx.Response | None) -> Any:
+def _json(response: httpx2.Response | None) -> Any:
     try:
         return None if response is None else response.json()
     except ValueError:

@@ -6,7 +6,7 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-import httpx
+import httpx2
 
 from hubbub.answers.batch import Batching
 from hubbub.answers.budget import BudgetOverview, PastCharge
@@ -36,7 +36,7 @@ RETRIES = 4
 class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
     """An analyst's session with a server. Close it, or use it in a `with` block."""
 
-    def __init__(self, client: httpx.Client, *, retries: int) -> None:
+    def __init__(self, client: httpx2.Client, *, retries: int) -> None:
         """Use `hubbub.connect`."""
         self._client = client
         self._calls = Calls(retries)
@@ -139,7 +139,7 @@ class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    def _do(self, step: Request | Pause) -> httpx.Response | None:
+    def _do(self, step: Request | Pause) -> httpx2.Response | None:
         if isinstance(step, Pause):
             if step.progress is not None:
                 self.on_progress(*step.progress)
@@ -151,7 +151,7 @@ class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
 
 
 def settings(url: str, token: str, *, timeout: float, ca: str | Path | None, insecure: bool) -> dict[str, Any]:
-    """Return the arguments for both kinds of httpx client."""
+    """Return the arguments for both kinds of httpx2 client."""
     base_url = address.base(url, insecure=insecure)
     return {
         "base_url": base_url,
@@ -174,10 +174,10 @@ def connect(
     retries: int = RETRIES,
     ca: str | Path | None = None,
     insecure: bool = False,
-    transport: httpx.BaseTransport | None = None,
+    transport: httpx2.BaseTransport | None = None,
 ) -> RemoteSession:
     """Open a session with a server; see `hubbub.connect`."""
-    client = httpx.Client(**settings(url, token, timeout=timeout, ca=ca, insecure=insecure), transport=transport)
+    client = httpx2.Client(**settings(url, token, timeout=timeout, ca=ca, insecure=insecure), transport=transport)
     try:
         return RemoteSession(client, retries=retries)
     except BaseException:

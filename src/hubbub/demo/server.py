@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import httpx
+import httpx2
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
@@ -128,8 +128,8 @@ def _server(config: Path, port: int, log: Path) -> Iterator[str]:
 def _await_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
     until = time.monotonic() + STARTUP_SECONDS
     while process.poll() is None and time.monotonic() < until:
-        with suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/readyz", timeout=5).status_code == httpx.codes.OK:
+        with suppress(httpx2.HTTPError):
+            if httpx2.get(f"{url}/readyz", timeout=5).status_code == httpx2.codes.OK:
                 return
         time.sleep(0.05)
     sys.stderr.write(log.read_text()[-2000:])

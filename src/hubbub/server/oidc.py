@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import jwt
 from jwt import PyJWK, PyJWKSet
 
@@ -66,15 +66,15 @@ class IssuerKeys:
 
     def _fetch(self) -> None:
         try:
-            with httpx.Client(timeout=_TIMEOUT, follow_redirects=False) as client:
+            with httpx2.Client(timeout=_TIMEOUT, follow_redirects=False) as client:
                 address = self._settings.keys or self._discover(client)
                 listed = PyJWKSet.from_dict(_document(client, address))
-        except (httpx.HTTPError, jwt.PyJWTError, *_UNREADABLE):
+        except (httpx2.HTTPError, jwt.PyJWTError, *_UNREADABLE):
             return  # keep using the cached keys for a while
         self._keys = {key.key_id: key for key in listed.keys if key.key_id and _signs(key)}
         self._fetched = self._clock()
 
-    def _discover(self, client: httpx.Client) -> str:
+    def _discover(self, client: httpx2.Client) -> str:
         document = _document(client, self._settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
         address = document["jwks_uri"]
         if document["issuer"] != self._settings.issuer or not safe_address(address):
@@ -129,7 +129,7 @@ class Oidc:
         return Principal(name, self.role(name), None, int(claims["exp"]))
 
 
-def _document(client: httpx.Client, address: str) -> dict[str, Any]:
+def _document(client: httpx2.Client, address: str) -> dict[str, Any]:
     """Fetch a JSON document of bounded size."""
     content = b""
     with client.stream("GET", address, headers={"Accept": "application/json"}) as response:
