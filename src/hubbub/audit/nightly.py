@@ -22,7 +22,6 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.policy import Cap, Policy
-from hubbub.answers.options import Progress, ignore_progress
 from hubbub.audit import black_box
 from hubbub.audit.randomness import check_keystream
 from hubbub.audit.receipt import check_receipt
@@ -62,11 +61,13 @@ class AuditPart:
     problems: list[str] = field(default_factory=list)
 
 
+#: Receives the share of the time that is used, and the part that runs now.
+Progress = Callable[[float, str], None]
 #: Tries one case: returns None, or the problem.
 Check = Callable[[random.Random], str | None]
 
 
-def audit(config: Config, *, seconds: float, say: Progress = ignore_progress) -> dict[str, Any]:
+def audit(config: Config, *, seconds: float, say: Progress = lambda *_: None) -> dict[str, Any]:
     """Audit for at most about this long, with at least one case per part; return the facts to sign."""
     began, chance = time.monotonic(), random.SystemRandom()
     parts = []
