@@ -13,6 +13,9 @@ the disk and for a turn hides what is ours, so ratios of processor time stand be
 the program is timed as well.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m benchmarks.small
+
+A new question is looked up among earlier releases first (decision 0072). What that takes with 180 and with 1,000
+releases is timed as well: the same questions in turns with `fresh=True`, which looks nothing up.
 """
 
 import itertools
@@ -42,6 +45,13 @@ from hubbub.engines.duckdb.database import open_locked
 
 CAPS = {"without δ": "{epsilon: 100}", "with δ": "{epsilon: 100, delta: 1e-6}"}
 COUNT = "SELECT count(*) FROM rows WHERE cost < {}"
+#: New questions, each with an end of its own.
+MIXED = (
+    COUNT,
+    "SELECT region, count(*) FROM rows WHERE cost < {} GROUP BY region",
+    "SELECT avg(cost) FROM rows WHERE cost BETWEEN 5 AND 10 + {}",
+    "SELECT sum(cost), count(*) FROM rows WHERE region = 'North' AND cost > {}",
+)
 YAML = """version: 1
 datasets:
   rows:
@@ -126,6 +136,25 @@ def small(report: Report, name: str, folder: Path, rounds: int) -> None:
     judge(report, f"{name}: estimate, median ms", found["estimate"][0], at_most=2)
 
 
+def earlier(report: Report, folder: Path, releases: int, rounds: int) -> None:
+    """Time new questions beside the same without a search among earlier releases."""
+    with hubbub.open(folder / "hubbub.yaml") as session:
+        asked = itertools.count()
+        for _ in range(releases):
+            session.query(MIXED[next(asked) % len(MIXED)].format(next(asked)), epsilon="0.01", fresh=True)
+
+        def query(*, fresh: bool) -> Action:
+            return lambda n: session.query(MIXED[n % len(MIXED)].format(next(asked)), epsilon="0.01", fresh=fresh)
+
+        query(fresh=False)(0)  # reads the releases once
+        found = measure({"looked up": query(fresh=False), "fresh": query(fresh=True)}, rounds)
+    for what, (wall, used) in found.items():
+        name = f"{releases} releases, {what}: median ms"
+        report.figure(name, {"wall": round(wall, 3), "processor": round(used, 3)})
+    more = found["looked up"][1] - found["fresh"][1]
+    judge(report, f"{releases} releases: processor ms more for a new question", more, at_most=3)
+
+
 def judge(report: Report, name: str, value: float, *, at_most: float) -> None:
     """Hold a figure to its target at full scale."""
     if report.full:
@@ -173,6 +202,10 @@ def body(report: Report) -> None:
             folder = Path(name) / str(place)
             generate(folder, cap)
             small(report, what, folder, rounds)
+        for releases in (180, 1000) if report.full else (180,):
+            folder = Path(name) / f"after {releases}"
+            generate(folder, "{epsilon: 1000}")
+            earlier(report, folder, releases, report.scale(ci=24, full=100))
         start(report, Path(name), report.scale(ci=3, full=15))
     report.figure("load after", round(os.getloadavg()[0], 2))
 

@@ -187,11 +187,11 @@ def test_a_planted_source_of_another_version_would_be_wrong(
     session.close()
     found = earlier.EarlierReleases.sources
 
-    def careless(self: Any, snapshot: Any, owners: Any, dataset: str, version: str, unseen: Any) -> Any:
+    def careless(self: Any, snapshot: Any, owners: Any, dataset: str, version: str, unseen: Any, **query: Any) -> Any:
         return [
             source
             for old in (version, *{e.version for e in snapshot.entries(EntryFilter(kind="charge"))})
-            for source in found(self, snapshot, owners, dataset, old, unseen)
+            for source in found(self, snapshot, owners, dataset, old, unseen, **query)
         ]
 
     monkeypatch.setattr(earlier.EarlierReleases, "sources", careless)

@@ -4,7 +4,9 @@ Which releases there are is looked up for each analyst apart: how long it takes,
 charges of those whose releases the analyst may see, and on nobody else's. Tested in tests/curator/test_reuse.py.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping, Set
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -14,11 +16,14 @@ from typing import Any
 from hubbub.accounting.chain import Entry, canonical
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.core import chunked_json
+from hubbub.core.asked import once
+from hubbub.core.chunked_json import dumps
 from hubbub.core.events import Event, GaussianEvent, LaplaceEvent, from_facts
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.measured import CUBE_FORMAT, FORMAT
+from hubbub.sql.measured import CUBE_FORMAT, FORMAT, Described
 from hubbub.sql.noise import AnyNoise, NoNoise
+from hubbub.sql.source_index import SourceIndex, candidates
 from hubbub.sql.terms import Source
 
 #: How many charges of an analyst on a dataset are looked at, the newest first.
@@ -31,12 +36,30 @@ DERIVED = "derived"
 
 @dataclass
 class _Known:
-    """The charges of one analyst on one dataset, and what their releases measured, once it was read."""
+    """The charges of one analyst on one dataset, and what their releases measured, once it was read.
+
+    order    the newest charges, the oldest first
+    waiting  those whose release was not read yet: they still run, or the data has another version now
+    names    those whose release was read, by analyst and key
+    indexes  what was read, by the version of the data
+    """
 
     last: int = 0
-    entries: dict[int, Entry] = field(default_factory=dict)
-    sources: dict[int, Source | None] = field(default_factory=dict)
+    order: deque[int] = field(default_factory=deque)
+    waiting: dict[int, Entry] = field(default_factory=dict)
+    names: dict[tuple[str, str], int] = field(default_factory=dict)
+    indexes: dict[str, SourceIndex] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)  #: of these charges alone: nobody waits for what others read
+
+    def take(self, entry: Entry) -> None:
+        """Take in a new charge, and let go of the oldest one if there are too many."""
+        self.order.append(entry.sequence)
+        self.waiting[entry.sequence] = entry
+        if len(self.order) > MOST:
+            oldest = self.order.popleft()
+            self.waiting.pop(oldest, None)
+            for index in self.indexes.values():
+                index.remove(oldest)
 
 
 class EarlierReleases:
@@ -52,16 +75,27 @@ class EarlierReleases:
         dataset: str,
         version: str,
         unseen: Set[tuple[str, str]],
+        *,
+        described: Described,
+        data: Mapping[str, Any],
+        key: Hashable,
     ) -> list[Source]:
-        """Give the sources of these analysts on a dataset in one version, in the order of their charges."""
-        found: list[Source] = []
-        for owner in owners:
-            known = self._known.setdefault((owner, dataset), _Known())
-            with known.lock:
-                found += self._of(known, snapshot, owner, dataset, version, unseen)
-        return sorted(found, key=lambda source: source.number)
+        """Give the sources of these analysts on a dataset in one version that can help a query, by their charges.
 
-    def _of(
+        `data` are the facts that the meaning of sums depends on, and `key` says which query of the analyst it is.
+        """
+        with ExitStack() as locks:
+            indexes = list[tuple[SourceIndex, Set[int]]]()
+            for owner in sorted(set(owners)):  # in one order, so that two threads never wait for each other
+                known = self._known.setdefault((owner, dataset), _Known())
+                locks.enter_context(known.lock)
+                self._read(known, snapshot, owner, dataset, version, unseen)
+                hidden = {known.names[name] for name in unseen if name in known.names}
+                indexes.append((known.indexes.setdefault(version, SourceIndex()), hidden))
+            stamp = tuple((id(index), index.changes, frozenset(hidden)) for index, hidden in indexes)
+            return once(("sources", key, dumps(data), stamp), lambda: candidates(described, data, indexes), weigh=len)
+
+    def _read(
         self,
         known: _Known,
         snapshot: Snapshot,
@@ -69,32 +103,29 @@ class EarlierReleases:
         dataset: str,
         version: str,
         unseen: Set[tuple[str, str]],
-    ) -> Iterable[Source]:
+    ) -> None:
+        """Read the releases that are new; one that must not show yet is not looked at."""
         which = EntryFilter(kind="charge", analyst=owner, dataset=dataset)
         newest = list(islice(snapshot.entries(which, after=known.last, newest_first=True), MOST))
         if newest:
             known.last = newest[0].sequence
         for entry in reversed(newest):
             if not entry.key.startswith(f"{DERIVED} "):
-                known.entries[entry.sequence] = entry
-        while len(known.entries) > MOST:
-            oldest = next(iter(known.entries))
-            del known.entries[oldest]
-            known.sources.pop(oldest, None)
-        for number, entry in known.entries.items():
-            hidden = (entry.analyst, entry.key.removesuffix(f" {entry.dataset}")) in unseen
-            if entry.version != version or hidden:
+                known.take(entry)
+        for number, entry in list(known.waiting.items()):
+            name = entry.analyst, entry.key.removesuffix(f" {entry.dataset}")
+            if entry.version != version or name in unseen:
                 continue
-            if number not in known.sources:
-                body = snapshot.body(number)
-                if body is None:
-                    continue  # still running, or it never ended
-                # a larger release has more cells than can be a source, and parsing it would take long
-                small = len(body) <= LARGEST
-                known.sources[number] = read_source(number, chunked_json.loads(body)["receipt"]) if small else None
-            source = known.sources[number]
+            body = snapshot.body(number)
+            if body is None:
+                continue  # still running, or it never ended
+            del known.waiting[number]
+            # a larger release has more cells than can be a source, and parsing it would take long
+            small = len(body) <= LARGEST
+            source = read_source(number, chunked_json.loads(body)["receipt"]) if small else None
             if source is not None:
-                yield source
+                known.names[name] = number
+                known.indexes.setdefault(version, SourceIndex()).add(source)
 
 
 def read_source(number: int, receipt: Mapping[str, Any]) -> Source | None:

@@ -89,13 +89,17 @@ def _sources(
     if described is None:
         return []
     first = planned.private[0].name
-    wanted = data_facts(planned.tables, versions)
-    sources = [
-        source
-        for source in earlier.sources(snapshot, owners, first, versions[first], unseen)
-        if all(source.facts[name] == value for name, value in wanted.items())
-        and source.facts["of"] == described.rows.of
-    ]
+    data = data_facts(planned.tables, versions)
+    sources = earlier.sources(
+        snapshot,
+        owners,
+        first,
+        versions[first],
+        unseen,
+        described=described,
+        data=data,
+        key=_Same(planned),
+    )
     return [each for each in sources if _same_data(snapshot, each.number, planned, versions)]
 
 

@@ -5,10 +5,12 @@ Everything here reads descriptions (`measured`) and declarations, never noisy nu
 Tested in tests/sql/test_atoms.py.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise, product
 from math import ceil, floor, inf, isfinite, nextafter, prod
 from typing import Any
@@ -30,6 +32,10 @@ from hubbub.sql.restrictions import same_value
 MOST_ATOMS = 2_048
 #: The most values of a column that are tried one by one.
 MOST_VALUES = 4_000
+#: The most evaluations of expressions of one column: a text with many conditions must not take long.
+MOST_EVALUATIONS = 100_000
+#: In a longer list of ordered values only those at literals are tried, if nothing else is asked of them.
+MANY_VALUES = 300
 #: Comparisons whose truth changes at the literals that they compare with, and nowhere else.
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between"})
 _LOGIC = frozenset({"and", "or", "not"})
@@ -54,12 +60,12 @@ class Grouping:
     keys: tuple[tuple[Expr, tuple[Scalar, ...]], ...]
     kept: tuple[int, ...] | None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of cells."""
         return prod(len(values) for _, values in self.keys) if self.kept is None else len(self.kept)
 
-    @property
+    @cached_property
     def columns(self) -> frozenset[str]:
         """The columns that are read."""
         return frozenset().union(*(names(each) for each in (*self.where, *(key for key, _ in self.keys))))
@@ -134,15 +140,15 @@ def atoms(groupings: Sequence[Grouping], columns: Mapping[str, Column]) -> Atoms
     found: dict[str, list[Expr]] = {name: [] for name in sorted(frozenset().union(*(g.columns for g in groupings)))}
     for each in groupings:
         for expr in (*each.where, *(key for key, _ in each.keys)):
-            for name, part in _parts(expr):
+            for name, part in parts(expr):
                 found[name].append(part)
     classes: dict[str, tuple[Scalar, ...]] = {}
     size = 1
-    for name, parts in found.items():
+    for name, own in found.items():
         column = columns.get(name)
         if column is None:
             raise TooManyAtomsError
-        unique = list({text(part): part for part in parts}.values())
+        unique = list({text(part): part for part in own}.values())
         classes[name] = _classes(name, column, unique)
         size *= len(classes[name])
         if size > MOST_ATOMS:
@@ -150,44 +156,70 @@ def atoms(groupings: Sequence[Grouping], columns: Mapping[str, Column]) -> Atoms
     return Atoms(classes)
 
 
-def _parts(expr: Expr) -> Iterator[tuple[str, Expr]]:
+def parts(expr: Expr) -> Iterator[tuple[str, Expr]]:
     """Yield the largest subexpressions that read one column, with its name."""
     used = names(expr)
     if len(used) == 1:
         yield next(iter(used)), expr
     elif isinstance(expr, FunctionCall):
         for arg in expr.args:
-            yield from _parts(arg)
+            yield from parts(arg)
 
 
-def _classes(name: str, column: Column, parts: Sequence[Expr]) -> tuple[Scalar, ...]:
-    """Return one value of each class of values that the parts tell apart."""
-    values = _values(name, column, parts)
+def _classes(name: str, column: Column, exprs: Sequence[Expr]) -> tuple[Scalar, ...]:
+    """Return one value of each class of values that expressions of one column tell apart."""
+    values = _values(name, column, exprs)
+    if len(values) * len(exprs) > MOST_EVALUATIONS:
+        raise TooManyAtomsError
     first: dict[tuple[object, ...], Scalar] = {}
     try:
         for value in values:
-            first.setdefault(tuple(same_value(evaluate(part, {name: value})) for part in parts), value)
+            first.setdefault(tuple(same_value(evaluate(part, {name: value})) for part in exprs), value)
     except (UnknownValueError, TypeError):
         raise TooManyAtomsError from None
     return tuple(first.values())
 
 
-def _values(name: str, column: Column, parts: Sequence[Expr]) -> list[Scalar]:
+def _values(name: str, column: Column, exprs: Sequence[Expr]) -> list[Scalar]:
     """List values of a column that have every behavior which a row can have."""
     null: list[Scalar] = [] if column.required else [None]
+    known, are_compared = domain(column), all(compared(each, name) for each in exprs)
+    if known is not None:
+        places = at_literals(known, exprs) if are_compared and len(known) > MANY_VALUES else None
+        return [*(known if places is None else (known[place] for place in places)), *null]
+    if not are_compared:
+        raise TooManyAtomsError
+    return [*_between(column.kind, {value for each in exprs for value in literals(each)}), *null]
+
+
+def at_literals(known: Sequence[Any], exprs: Sequence[Expr]) -> list[int] | None:
+    """List the places in an ordered list at which comparisons with literals may change, and the first one.
+
+    Values of one class lie between two of these places, so that each class has its first value among them. None for
+    texts and for values in no order.
+    """
+    if isinstance(known[0], str | bool) or any(not one < other for one, other in pairwise(known)):
+        return None
+    try:
+        ends = {bisect_left(known, value) for each in exprs for value in literals(each)}
+    except TypeError:
+        return None
+    return sorted({place + more for place in ends for more in (0, 1) if place + more < len(known)} | {0})
+
+
+def domain(column: Column) -> list[Scalar] | None:
+    """List all values of a column but NULL; None if there are too many."""
     known = column_facts(column).values
     if column.kind is Kind.BOOLEAN:
-        return [False, True, *null]
+        return [False, True]
     if known is not None and column.kind in (Kind.INTEGER, Kind.TEXT, Kind.DATE) and len(known) <= MOST_VALUES:
-        return [*map(scalar, known), *null]
+        return [*map(scalar, known)]
     bounds = column.bounds
     if bounds is not None and column.kind in (Kind.INTEGER, Kind.DATE):
         low, high = ceil(bounds.low), floor(bounds.high)
         if high - low < MOST_VALUES:
-            return [*_span(low, high, column.kind), *null]
-    if not all(_compared(part, name) for part in parts):
-        raise TooManyAtomsError
-    return [*_between(column.kind, {value for part in parts for value in _literals(part)}), *null]
+            return _span(low, high, column.kind)
+    return None
 
 
 def _span(low: int, high: int, kind: Kind) -> list[Scalar]:
@@ -197,12 +229,12 @@ def _span(low: int, high: int, kind: Kind) -> list[Scalar]:
     return [first + timedelta(days=day) for day in range(high - low + 1)]
 
 
-def _compared(expr: Expr, name: str) -> bool:
+def compared(expr: Expr, name: str) -> bool:
     """Say whether a column is only compared with literals."""
     if not isinstance(expr, FunctionCall):
         return isinstance(expr, Literal)
     if expr.function in _LOGIC:
-        return all(_compared(arg, name) for arg in expr.args)
+        return all(compared(arg, name) for arg in expr.args)
     own = [isinstance(arg, Col) for arg in expr.args]
     if expr.function == "is_null":
         return own == [True]
@@ -210,24 +242,25 @@ def _compared(expr: Expr, name: str) -> bool:
     return expr.function in _COMPARISONS and sum(own) == 1 and all(isinstance(arg, Literal) for arg in others)
 
 
-def _literals(expr: Expr) -> Iterator[Scalar]:
+def literals(expr: Expr) -> Iterator[Scalar]:
+    """Yield the values of all literals in an expression but NULL."""
     if isinstance(expr, Literal) and expr.value is not None:
         yield scalar(expr.value)
     if isinstance(expr, FunctionCall):
         for arg in expr.args:
-            yield from _literals(arg)
+            yield from literals(arg)
 
 
-def _between(kind: Kind, literals: set[Any]) -> list[Scalar]:
+def _between(kind: Kind, known: set[Any]) -> list[Scalar]:
     """List the literals, and a value between and beyond each two of them."""
     if kind is Kind.TEXT:
-        texts = sorted(map(str, literals))
+        texts = sorted(map(str, known))
         return [*texts, *_other_texts(texts)]
     if kind is Kind.DATE:
-        return _between_days(literals)
-    if kind not in (Kind.INTEGER, Kind.REAL) or any(isinstance(value, str | bool | date) for value in literals):
+        return _between_days(known)
+    if kind not in (Kind.INTEGER, Kind.REAL) or any(isinstance(value, str | bool | date) for value in known):
         raise TooManyAtomsError
-    points = sorted(map(float, literals)) or [0.0]
+    points = sorted(map(float, known)) or [0.0]
     middles = [one / 2 + other / 2 for one, other in pairwise(points)]
     below, above = (min(points[0] - 1, nextafter(points[0], -inf)), max(points[-1] + 1, nextafter(points[-1], inf)))
     if not all(map(isfinite, (below, *middles, above))):
@@ -235,10 +268,10 @@ def _between(kind: Kind, literals: set[Any]) -> list[Scalar]:
     return [below, *points, *middles, above]
 
 
-def _between_days(literals: set[Any]) -> list[Scalar]:
-    if not all(isinstance(value, date) and not isinstance(value, datetime) for value in literals):
+def _between_days(known: set[Any]) -> list[Scalar]:
+    if not all(isinstance(value, date) and not isinstance(value, datetime) for value in known):
         raise TooManyAtomsError
-    points = sorted(literals) or [date(2000, 1, 1)]
+    points = sorted(known) or [date(2000, 1, 1)]
     one = timedelta(days=1)
     middles = [first + one for first, other in pairwise(points) if other - first > one]
     return [points[0] - one, *points, *middles, points[-1] + one]

@@ -131,8 +131,10 @@ def _classes(described: Described, sources: Sequence[Source]) -> list[list[Sourc
     found: dict[str, list[SourceView]] = {"[]": []} if described.by_row else {}
     limits = described.plan.limits
     bounds = None if limits is None else limits.to_json()
-    for place, source in _within(sources):
-        first = 0
+    names = described.rows.where.keys()
+    able = [place for place, source in enumerate(sources) if source.conditions <= names]
+    for position, source in _within([sources[place] for place in able]):
+        place, first = able[position], 0
         if source.cube:
             whole = residual_view(described, source.facts, source.noises, place) if fits(described, source) else None
             if whole is not None:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from hubbub.core.chunked_json import dumps
 from hubbub.sql.allocation import LEVEL
-from hubbub.sql.atoms import Atoms, Grouping, TooManyAtomsError, atoms, columns_form, expression_columns, grouping
+from hubbub.sql.atoms import Atoms, Grouping, TooManyAtomsError, atoms, columns_form, expression_columns
 from hubbub.sql.coarser import query_grouping
 from hubbub.sql.least_squares import least_squares
-from hubbub.sql.measured import Described, parsed, size_of
+from hubbub.sql.measured import Described
 from hubbub.sql.noise import AnyNoise, half_width, variance_of
 from hubbub.sql.terms import Source, ViewTerm, fits, from_view, weighted
 
@@ -114,9 +114,14 @@ class Overlaps:
         able: list[tuple[_Block, tuple[ViewTerm, ...], Fraction]] = []
         if self._wanted.size > MOST_ROWS or form["kind"] not in ("rows", "sum"):
             return None
+        by_measures: dict[str, tuple[ViewTerm, ...]] = {}
         for block in self._blocks:
-            terms = from_view(form, 0, self._sources[block.source].facts["measures"], converting=converting)
-            variance = variance_of(self._noise(block, terms)) if terms else Fraction(0)
+            source = self._sources[block.source]
+            terms = by_measures.get(source.measures)
+            if terms is None:
+                terms = from_view(form, 0, source.facts["measures"], converting=converting)
+                by_measures[source.measures] = terms
+            variance = self._variance(block, terms) if terms else Fraction(0)
             if variance:
                 able.append((block, terms, variance))
         own = self._wanted.columns
@@ -136,13 +141,18 @@ class Overlaps:
                 return self._weighted(whole, chosen)
         return None
 
-    def _noise(self, block: _Block, terms: Sequence[ViewTerm]) -> AnyNoise:
+    def _variance(self, block: _Block, terms: Sequence[ViewTerm]) -> Fraction:
         source = self._sources[block.source]
-        return weighted([(source.noises[t.place][block.part], abs(t.weight), 1) for t in terms])
+        if len(terms) == 1 and terms[0].weight == 1:
+            return source.variances[terms[0].place][block.part]
+        return variance_of(weighted([(source.noises[t.place][block.part], abs(t.weight), 1) for t in terms]))
 
     def _weighted(self, whole: Atoms, chosen: Sequence[tuple[_Block, tuple[ViewTerm, ...], Fraction]]) -> Solved | None:
         signature = np.vstack([whole.cells(self._wanted), *(whole.cells(block.grouping) for block, _, _ in chosen)])
         signature = np.unique(signature[:, (signature >= 0).any(axis=0)], axis=1)
+        told = np.unique(signature[1:], axis=1)
+        if told.shape[1] < signature.shape[1] or (signature[1:] < 0).all(axis=0).any():
+            return None  # atoms that no release tells apart, or none has, and the query does
         wanted = _indicator(signature[0], range(self._wanted.size))
         rows: list[tuple[int, int]] = []
         parts: list[NDArray[np.int64]] = []
@@ -175,10 +185,10 @@ class Overlaps:
 
 
 def _blocks(place: int, source: Source) -> list[_Block]:
-    where, first, found = [parsed(each) for each in source.facts["where"]], 0, []
-    for part, form in enumerate(source.facts["sets"]):
-        found.append(_Block(place, part, first, grouping(where, form, parsed)))
-        first += size_of(form)
+    first, found = 0, []
+    for part, each in enumerate(source.groupings):
+        found.append(_Block(place, part, first, each))
+        first += each.size
     return found
 
 

@@ -6,10 +6,13 @@ Tested in tests/sql/test_derived.py.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
+from hubbub.core.chunked_json import dumps
+from hubbub.sql.atoms import Grouping, grouping
 from hubbub.sql.coarser import SourceView
-from hubbub.sql.measured import CUBE_FORMAT, Described
+from hubbub.sql.measured import CUBE_FORMAT, Described, parsed
 from hubbub.sql.noise import AnyNoise, LinearNoise, NoNoise, variance_of
 
 #: Weights are multiples of one part in so many: the loss of precision is below a millionth.
@@ -32,6 +35,33 @@ class Source:
     def shared(self) -> bool:
         """Whether cells and sets may have draws in common."""
         return bool(self.facts.get("shared"))
+
+    @cached_property
+    def conditions(self) -> frozenset[str]:
+        """The conditions that every row fulfills."""
+        return frozenset(self.facts["where"])
+
+    @cached_property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """What puts a row into a cell, in each grouping set."""
+        where = [parsed(each) for each in self.facts["where"]]
+        return tuple(grouping(where, form, parsed) for form in self.facts.get("sets", ()))
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """The one form of each grouping set, with the conditions: equal forms mean the same cells."""
+        where = sorted(self.facts["where"])
+        return tuple(dumps([where, form], sort_keys=True) for form in self.facts.get("sets", ()))
+
+    @cached_property
+    def measures(self) -> str:
+        """The one form of its measures."""
+        return dumps(self.facts["measures"], sort_keys=True)
+
+    @cached_property
+    def variances(self) -> tuple[tuple[Fraction, ...], ...]:
+        """The variance of the noise of a cell of each measure in each grouping set."""
+        return tuple(tuple(variance_of(noise) for noise in each) for each in self.noises)
 
     @property
     def cube(self) -> bool:
