@@ -277,3 +277,42 @@ def test_no_document_states_the_cap_of_a_block_as_one_of_all_queries(place: Plac
     assert facts.spent.pure == facts.budget.epsilon == 2
     assert "on the block that was charged most" in spent(facts)
     assert "new blocks bring new budget" in budgets(facts)
+
+
+def test_what_bounds_leave_out_is_stated_of_the_blocks_that_were_read(place: Place) -> None:
+    """All blocks were filled together, so that their versions have one name: a profile of both is not one of January.
+
+    The same statement about both blocks is of the same data.
+    """
+    with place.curator() as curator:
+        profile = Question("CALL profile(table => 'visits')", epsilon="0.5")
+        curator.query("ben", profile, key="profile ben", publish=True)
+        of_january = curator.estimate("ana", Question(JANUARY, epsilon="0.1")).left_out
+        of_both = curator.estimate("ana", Question(ALL, epsilon="0.1")).left_out
+        assert of_january is not None
+        assert of_both is not None
+        assert of_january.evidence is not None
+        assert of_both.evidence is not None
+        assert (of_january.evidence.older, of_both.evidence.older) == (True, False)
+        january = curator.query("ana", Question(JANUARY, epsilon="0.1"))
+        both = curator.query("ana", Question(ALL, epsilon="0.1"))
+        versions = {each.receipt["data"][0]["version"] for each in (january, both)}
+        assert len(versions) == 1
+        for release, older in ((january, True), (both, False)):
+            assert release.left_out is not None
+            assert release.left_out.evidence is not None
+            assert release.left_out.evidence.older is older
+            number = release.receipt["ledger"][0]["sequence"]
+            again = curator.release(number, analyst="ana").left_out
+            assert again == release.left_out
+
+
+def test_a_release_of_other_blocks_is_not_offered(place: Place) -> None:
+    """It has the same version: what it read is told apart by the blocks."""
+    with place.curator() as curator:
+        ask(curator, ALL, "0.5")
+        offered = {sql: curator.estimate("ana", Question(sql, epsilon="0.1")).free for sql in (ALL, JANUARY)}
+        assert offered[ALL] is not None
+        assert offered[JANUARY] is None
+        paid = [curator.query("ana", Question(sql, epsilon="0.1")).epsilon for sql in (ALL, JANUARY)]
+        assert paid == [0, Fraction(1, 10)]

@@ -4,6 +4,7 @@ Tested in tests/accounting/test_blocks.py.
 """
 
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +13,13 @@ from hubbub.accounting.chain import canonical
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Cap, basis
 from hubbub.accounting.verify import cost_of_budget
-from hubbub.core.blocks import block_name, block_number
+from hubbub.core.blocks import block_name, block_number, number
 from hubbub.core.numbers import EPSILON_MAX
 from hubbub.errors import ParameterError
 
 #: What closing a block charges to it: no cap can be this large.
 CLOSED = 2 * EPSILON_MAX
+_EARLIEST = date(1900, 1, 1)
 
 
 def close_block(ledger: Ledger, dataset: str, name: str, *, by: str, reason: str) -> int:
@@ -43,6 +45,15 @@ def close_block(ledger: Ledger, dataset: str, name: str, *, by: str, reason: str
         raise ParameterError(
             "HB208", f"{name!r} is not a {declared.by}. Nothing was closed.", f"Write it like {example}."
         ) from None
+    today = number(declared.by, datetime.fromtimestamp(ledger.time() / 1_000_000, UTC).date())
+    # closing is for good: a typing error must not take a period that is still to come
+    newest = today if declared.last is None else min(today, declared.last)
+    if not number(declared.by, _EARLIEST) <= block <= newest:
+        raise ParameterError(
+            "HB208",
+            f"{dataset} has no block {name} today. Nothing was closed.",
+            f"Its newest block is {block_name(declared.by, newest)}.",
+        )
     of_everybody = basis(ledger.policy.datasets[dataset])
     label = Cap("dataset", dataset, dataset, of_everybody.budget, block=block_name(declared.by, block)).label
     facts = {"by": by, "reason": reason, "charged": {label: [str(CLOSED), "0"]}, "closed": [[dataset, name]]}

@@ -52,7 +52,7 @@ class Evidence:
     """The release that a share comes from.
 
     charge   the number of its charge in the ledger; 0 for the answer itself (bounds that the query found)
-    older    whether it was made from another version of the data
+    older    whether it was made from another version of the data, or from other blocks
     level    the share is about units with at most this many rows; None: about all units
     above    the most units that can have more rows, at 95% confidence
     """
@@ -117,7 +117,7 @@ class LeftOut:
             which = f"without {named}" if derived else f"where {named} is NULL"
             parts.append(f"Rows {which} are in no answer.")
         if self.evidence is not None and self.evidence.older and (self.share or any(c.share for c in self.clamped)):
-            parts.append("The profile is of another version of the data.")
+            parts.append("The profile is of another version or part of the data.")
         return " ".join(part for part in parts if part)
 
     def to_json(self) -> Json:

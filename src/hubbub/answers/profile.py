@@ -9,6 +9,7 @@ from typing import Any, Self
 from hubbub.answers.left_out import Clamp, Evidence, LeftOut, Share
 from hubbub.answers.release import Release
 from hubbub.answers.shares import SIGNIFICANT, Histogram, Linear, linear, share_of
+from hubbub.core.blocks import BlockSet
 from hubbub.core.wire import Json
 
 #: The name of the analysis.
@@ -18,28 +19,35 @@ NAME = "profile"
 _SMALL = 0.01
 
 
+def blocks_read(form: Mapping[str, Any]) -> BlockSet | None:
+    """Read which blocks of a dataset are meant, from the data of a receipt; None where it has no blocks."""
+    return None if form.get("blocks") is None else BlockSet.from_json(form["blocks"])
+
+
 @dataclass(frozen=True)
 class Profile:
-    """The model of a profile. `charge` and `version` say which release of which data it is."""
+    """The model of a profile. `charge`, `version` and `blocks` say which release of which data it is."""
 
     model: Mapping[str, Any]
     charge: int = 0
     version: str = ""
+    blocks: BlockSet | None = None
 
     @classmethod
     def of(cls, release: Release) -> Self:
         """Read a release of `profile`."""
-        receipt = release.receipt
-        return cls(release.model, receipt["ledger"][0]["sequence"], receipt["data"][0]["version"])
+        (data, *_), (entry, *_) = release.receipt["data"], release.receipt["ledger"]
+        return cls(release.model, entry["sequence"], data["version"], blocks_read(data))
 
     def to_json(self) -> Json:
         """Return it as JSON values."""
-        return {"charge": self.charge, "version": self.version, "model": dict(self.model)}
+        form: Json = {"charge": self.charge, "version": self.version, "model": dict(self.model)}
+        return form if self.blocks is None else form | {"blocks": self.blocks.to_json()}
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Parse the output of `to_json`."""
-        return cls(form["model"], form["charge"], form["version"])
+        return cls(form["model"], form["charge"], form["version"], blocks_read(form))
 
     def only(self, columns: Collection[str]) -> Self:
         """Leave out columns that are not among these, such as one that was hidden after the profile was made."""
@@ -180,12 +188,16 @@ class Profile:
         low, high = (self.quantile(column, level) for level in (_SMALL / 2, 1 - _SMALL / 2))
         return max(edge for edge in edges if edge <= low), min(edge for edge in edges if edge >= high)
 
-    def state(self, left_out: LeftOut, version: str | None) -> LeftOut:
-        """Add to a statement the shares that follow from this profile; `version` is that of the answer's data."""
+    def state(self, left_out: LeftOut, version: str | None, blocks: BlockSet | None = None) -> LeftOut:
+        """Add to a statement the shares that follow from this profile.
+
+        `version` is that of the answer's data, and `blocks` are those that it reads: blocks that were filled together
+        have versions with one name.
+        """
         if left_out.dataset != self.dataset:
             return left_out
         clamped = tuple(replace(each, share=self._clamped(each)) for each in left_out.clamped)
-        older = version is not None and version != self.version
+        older = blocks != self.blocks or (version is not None and version != self.version)
         if left_out.maximum is not None:  # the answer itself says what its bounds leave out
             return left_out if older else replace(left_out, clamped=clamped)
         share = self._share(left_out) if left_out.unit is not None and left_out.bounded else None

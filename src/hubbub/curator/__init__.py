@@ -176,7 +176,7 @@ class Curator:
             )
         text = question.text()
         versions = self._data_versions(planned)
-        left_out = self._profiles.state(planned.stated_left_out, versions)
+        left_out = self._profiles.planned(planned, versions)
         earlier = None if key is not None else self._earlier_event(analyst, planned, question, text, versions)
         with thresholds.named(question):
             charges = self._charge(
@@ -206,7 +206,7 @@ class Curator:
         planned = self._plan_comparison(analyst, question, salt=self._salt, key=key)
         self._refuse_failing(analyst, planned)
         versions = self._data_versions(planned)
-        left_out = self._profiles.state(planned.stated_left_out, versions)
+        left_out = self._profiles.planned(planned, versions)
 
         def ask(compared: Comparison, text: str, name: str) -> Release:
             charges = self._charge(analyst, compared, text, versions, name, None, publish=False, event=compared.event)
@@ -255,7 +255,7 @@ class Curator:
             planned,
             statuses=[status for table in planned.private for status in self._budgets.of(analyst, table)],
             within=str(question.within or "").strip(),
-            left_out=self._profiles.state(planned.stated_left_out),
+            left_out=self._profiles.planned(planned),
             units=units,
             # a join multiplies rows, so that the profile of one table does not tell how many there are
             rows=rows if len(planned.tables) == 1 else None,
@@ -489,6 +489,6 @@ class Curator:
             left = self._budgets.left(analyst, paper, self.datasets(analyst))
         left_out = LeftOut.from_receipt(paper)
         if left_out is not None:
-            left_out = self._profiles.state(left_out, {each["dataset"]: each["version"] for each in paper["data"]})
+            left_out = self._profiles.recorded(left_out, paper["data"])
         facts = (found.outputs, found.ratio, epsilon, delta, paper, left, replayed, found.model, left_out)
         return Release(*facts, packed=found.packed)

@@ -3,14 +3,18 @@
 Tested in tests/curator/test_left_out.py.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
+from typing import Any
 
+from hubbub.accounting.cost import blocks_of_facts
 from hubbub.accounting.store import EntryFilter, Snapshot
+from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.left_out import Clamp, Evidence, LeftOut, Share
-from hubbub.answers.profile import Profile
+from hubbub.answers.profile import Profile, blocks_read
 from hubbub.core import chunked_json
+from hubbub.core.blocks import BlockSet
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Bounds, Table
 from hubbub.sql import fanout
@@ -193,6 +197,10 @@ def _read(rel: Rel, names: set[str]) -> Iterator[tuple[Scan, str]]:
                 yield from _read(each, {columns(each)[place].name for place in places})
 
 
+#: A version, and the blocks that were read.
+_Data = tuple[str, BlockSet | None]
+
+
 class Profiles:
     """The newest profile of each dataset that its owner published. Thread-safe.
 
@@ -202,15 +210,15 @@ class Profiles:
     def __init__(self) -> None:
         self._read = 0
         self._pending: dict[int, str] = {}
-        self._known: dict[str, dict[str, Profile]] = {}
-        self._versions: dict[str, str] = {}  # the version of the newest charge on each dataset
+        self._known: dict[str, dict[_Data, Profile]] = {}
+        self._versions: dict[tuple[str, BlockSet | None], str] = {}  # of the newest charge on these blocks
         self._lock = Lock()
 
     def take_in(self, snapshot: Snapshot) -> None:
         """Read the charges that were made since the last update, and the releases of those that have one now."""
         with self._lock:
             for entry in snapshot.entries(EntryFilter(kind="charge"), after=self._read):
-                self._versions[entry.dataset] = entry.version
+                self._versions[entry.dataset, blocks_of_facts(entry.facts)] = entry.version
                 if entry.key.startswith(f"{PUBLISHED} "):
                     self._pending[entry.sequence] = entry.dataset
             self._read = snapshot.head().sequence
@@ -218,24 +226,38 @@ class Profiles:
                 stored = snapshot.body(charge)
                 if stored is not None:
                     document = chunked_json.loads(stored)
-                    version = document["receipt"]["data"][0]["version"]
-                    profile = Profile(document["answer"]["model"], charge, version)
+                    data = document["receipt"]["data"][0]
+                    profile = Profile(document["answer"]["model"], charge, data["version"], blocks_read(data))
                     known = self._known.setdefault(dataset, {})
-                    known.pop(version, None)
-                    known[version] = profile
+                    known.pop((profile.version, profile.blocks), None)
+                    known[profile.version, profile.blocks] = profile
                     del self._pending[charge]
 
-    def find(self, dataset: str, version: str | None = None) -> Profile | None:
-        """Give the newest profile of a version of a dataset, or else the newest of any version."""
+    def find(self, dataset: str, version: str | None = None, blocks: BlockSet | None = None) -> Profile | None:
+        """Give the newest profile of a version of a dataset and of these blocks, or else the newest of all."""
         with self._lock:
             known = self._known.get(dataset, {})
-            return known.get(version or "") or next(reversed(known.values()), None)
+            return known.get((version or "", blocks)) or next(reversed(known.values()), None)
 
-    def state(self, left_out: LeftOut, versions: Mapping[str, str] | None = None) -> LeftOut:
-        """Add to a statement the shares that are known from a profile of its dataset.
+    def planned(self, planned: PreparedAnalysis, versions: Mapping[str, str] | None = None) -> LeftOut:
+        """State what the bounds of a plan leave out, of data in these versions, or in those of the newest charge."""
+        read = {table.name: table.read_blocks for table in planned.private}
+        return self._state(planned.stated_left_out, read, versions)
 
-        Without `versions` the data is taken to be that of the newest charge.
-        """
-        version = (self._versions if versions is None else versions).get(left_out.dataset)
-        profile = self.find(left_out.dataset, version)
-        return left_out if profile is None else profile.state(left_out, version)
+    def recorded(self, left_out: LeftOut, data: Sequence[Mapping[str, Any]]) -> LeftOut:
+        """Add to the statement of a receipt what is known now; `data` is from the receipt."""
+        read = {each["dataset"]: blocks_read(each) for each in data}
+        return self._state(left_out, read, {each["dataset"]: each["version"] for each in data})
+
+    def _state(
+        self,
+        left_out: LeftOut,
+        read: Mapping[str, BlockSet | None],
+        versions: Mapping[str, str] | None,
+    ) -> LeftOut:
+        """Add the shares that are known from a profile; `read` has the blocks of each dataset that are read."""
+        dataset = left_out.dataset
+        blocks = read.get(dataset)
+        version = self._versions.get((dataset, blocks)) if versions is None else versions.get(dataset)
+        profile = self.find(dataset, version, blocks)
+        return left_out if profile is None else profile.state(left_out, version, blocks)
