@@ -129,6 +129,17 @@ def test_no_question_is_less_exact_than_with_an_even_split(session: Session) -> 
                 assert planned <= even * 1.001
 
 
+@pytest.mark.parametrize("epsilon", [30, 900])
+def test_a_batch_at_a_price_without_noise_is_exact(session: Session, epsilon: int) -> None:
+    """Deviations of 10⁻⁴⁰ must not overflow the search for what to measure."""
+    queries = [RANGES[0], RANGES[1], MIXED[15], "SELECT COUNT(*) AS n FROM stays"]
+    batch = session.batch(epsilon=epsilon, delta=0)
+    for sql in queries:
+        batch.query(sql)
+    estimate = batch.estimate()
+    assert max(each.plus_minus for each in estimate.expected) < 1 or epsilon < 100
+
+
 def test_many_marginals_and_ranges_have_half_the_error_of_an_even_split(session: Session) -> None:
     """The target of 200 questions, on the planned errors; also against Gaussian noise that composes in ρ."""
     rng = np.random.default_rng(7)

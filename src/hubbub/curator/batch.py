@@ -54,6 +54,8 @@ from hubbub.sql.query import Queries, Query
 
 #: Most questions of a batch.
 MAX_QUESTIONS = 1000
+#: Counts with noise of a smaller standard deviation are exact: weights need not tell them apart.
+_EXACT = 1e-3
 
 #: Gives the SQL dialect, hash and salt for the tables that a query reads.
 Rendering = Callable[[Sequence[Table]], RenderOptions]
@@ -296,7 +298,7 @@ class _Planner:
         question = linear_question(planned.plan)
         if question is None or not can_be_measured(question):
             return None
-        return SharedQuestion(question, tuple(each.deviation for each in planned.plan.measures))
+        return SharedQuestion(question, tuple(max(each.deviation, _EXACT) for each in planned.plan.measures))
 
 
 def _told(shared: SharedCounts, evenly: Mapping[int, PreparedAnalysis]) -> dict[int, SharedAnswer]:
