@@ -13,6 +13,7 @@ import pytest
 from hubbub.accounting.cost import ZERO, PrivacyCost, privacy_cost
 from hubbub.accounting.fairness import day_of, holds, less, parts, shares
 from hubbub.accounting.filters import Budget, admits, filter_limits, first_limits
+from hubbub.accounting.gaussian_filter import variance
 from hubbub.accounting.policy import DAY, Cap, Policy
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.status import budget_status
@@ -97,6 +98,18 @@ def test_totals_within_parts_sum_to_a_total_within_the_whole(price: PrivacyCost)
         assert own != ZERO or share < F(1, 3)
         total += own
     assert admits(whole, total, ZERO)
+
+
+def test_variances_of_different_classes_may_sum_to_more_than_the_whole() -> None:
+    """Many tiny losses of one person, and ten of 0.51 of another: why the theorem asks for one class."""
+    one = privacy_cost(ResponseEvent(2, F(1, 100))).times(2500)
+    other = privacy_cost(ResponseEvent(2, F(51, 100))).times(10)
+    apart = [variance(each.gaussian or ()) for each in (one, other)]
+    assert sum(apart) < variance((one + other).gaussian or ()) < sum(apart) * F(101, 100)
+    for alike in (one, other):  # of one class
+        for times in (1, 2, 7):
+            each = variance(alike.gaussian or ())
+            assert variance(alike.times(times).gaussian or ()) <= times * each
 
 
 @pytest.mark.parametrize("share", [F(0), F(-1), F(3, 2)])

@@ -105,10 +105,14 @@ class Budget:
         """Give a part of this budget: every filter's limit is multiplied by the share, and rounded down.
 
         Theorem (Parts of a budget). Whatever a part admits, the whole budget admits. If totals are within parts of one
-        budget whose shares sum to at most 1, all of them by the same filter, their sum is within the budget.
+        budget whose shares sum to at most 1, all of them by the pure filter, or by one order, their sum is within the
+        budget. By the Gaussian filter it is so if all totals are by one class m of small losses.
         Proof    A filter admits a total that is at most its limit, in each of its numbers. A limit L ≥ 0 becomes at
                  most xL, with x ≤ 1, and a filter that never admits (−1) stays so. Totals at most x_i·L sum to at most
-                 L·Σx_i ≤ L.
+                 L·Σx_i ≤ L. The variance of one class is a sum but for the excess, which is concave in Σε² and not
+                 negative, so that the excess of a sum is at most the sum of the excesses.
+        Leaves out  classes that differ: the smallest losses of one person then count with the excess of the largest of
+                 another, and the whole budget may refuse a little of what the last part would still admit.
         Assumes  nothing else: a part decides no promise, because the caps that it is a part of hold besides.
         Charges  nothing.
         Tested   tests/accounting/test_fairness.py::test_a_part_admits_nothing_that_the_whole_does_not
