@@ -63,7 +63,7 @@ def test_a_chart_of_text_is_to_scale() -> None:
     north, south, nothing = lines
     assert north.startswith("North")
     assert north.endswith("100 ±10")
-    room = 80 - len("South\\x1b[2J") - len("50 (40.0 to …)") - 4
+    room = 80 - len("South\\x1b[2J") - len("50 (40 to …)") - 4
     left = len("South\\x1b[2J") + 2
     assert north.index("●") - left == round(100 / 110 * (room - 1))
     assert south.index("●") - left == round(50 / 110 * (room - 1))

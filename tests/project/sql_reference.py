@@ -64,7 +64,11 @@ RECIPES = (
     ("a share of the total", "`SUM(CASE WHEN region = 'North' THEN 1 ELSE 0 END) * 1.0 / COUNT(*)`"),
     ("a ratio of two sums", "`SUM(a) / SUM(b)`: both sums are noisy, and the interval follows from them"),
     ("a weighted average", "`SUM(w * x) / SUM(w)`, with bounds for `w` and `x`"),
-    ("an expression without bounds", "`AVG(GREATEST(0, LEAST(x, 100)))`, or declare `bounds` in hubbub.yaml"),
+    (
+        "an expression without bounds",
+        "`AVG(x)` with `WHERE x BETWEEN 0 AND 100`, or `AVG(GREATEST(0, LEAST(x, 100)))`, in which NULL counts as 100, "
+        "or declare `bounds` in hubbub.yaml",
+    ),
     ("one value for each person", "`SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM visits GROUP BY id)`"),
     ("the distance of two timestamps", "`EXTRACT(EPOCH FROM a - b)`, `date_diff('day', b, a)`"),
     ("groups of a number", "`GROUP BY width_bucket(age, 0, 100, 10)` or `floor(age / 10)`"),

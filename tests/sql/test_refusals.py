@@ -29,7 +29,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("SELECT |age FROM (SELECT age FROM people)", "HB510", "individual rows"),
     # functions
     ("SELECT count(*) FROM people WHERE |error('x') = 1", "HB504", "not supported"),
-    ("SELECT |read_text('/etc/passwd') FROM people", "HB510", ""),
+    ("SELECT |read_text('/etc/passwd') FROM people", "HB504", "not supported"),
+    ("SELECT |geomean(age) FROM people", "HB504", "The function 'geomean' is not supported"),
     ("SELECT count(|read_text('/etc/passwd')) FROM people", "HB504", "not supported"),
     ("SELECT count(|getenv('HOME')) FROM people", "HB504", "not supported"),
     ("SELECT count(|random()) FROM people", "HB504", "not supported"),

@@ -135,6 +135,26 @@ REWRITINGS = (
         "SELECT AVG(GREATEST(0, LEAST(fee, 100))) FROM visits",
     ),
     (
+        "SELECT AVG(fee) FROM visits",
+        "HB515",
+        "WHERE x BETWEEN 0 AND 100",
+        "SELECT AVG(fee) FROM visits WHERE fee BETWEEN 0 AND 100",
+    ),
+    (
+        "SELECT MEDIAN(CAST(ward AS DATE)) FROM visits",
+        "HB515",
+        "WHERE x BETWEEN DATE '2020-01-01' AND DATE '2024-12-31'",
+        "SELECT MEDIAN(x) FROM (SELECT CAST(ward AS DATE) AS x FROM visits) "
+        "WHERE x BETWEEN DATE '2020-01-01' AND DATE '2024-12-31'",
+    ),
+    (
+        "SELECT AVG(day) FROM visits",
+        "HB508",
+        "DATE_DIFF('day', DATE '2024-01-01', x)",
+        "SELECT AVG(DATE_DIFF('day', DATE '2024-01-01', day)) FROM visits "
+        "WHERE day BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'",
+    ),
+    (
         "SELECT region, ANY_VALUE(age) FROM visits GROUP BY region",
         "HB512",
         "MODE(x)",

@@ -7,7 +7,7 @@ the text keeps its size. Colors are attributes, which a style sheet can override
 import html
 from collections.abc import Sequence
 
-from hubbub.answers.cell_text import text
+from hubbub.answers.cell_text import text, without_midnight
 from hubbub.answers.release import Output, Release
 
 #: Maximum number of rows in a chart.
@@ -53,7 +53,7 @@ def scale_of(output: Output, rows: int) -> tuple[float, float]:
 
 def labels_of(release: Release) -> Sequence[str]:
     """Return the label of each row: its columns without intervals."""
-    keys = [output.values for output in release.outputs if output.low is None]
+    keys = [without_midnight(output.values) for output in release.outputs if output.low is None]
     if not keys:
         return [""] * len(release.ratio)
     return [" · ".join(text(cell) for cell in key) for key in zip(*keys, strict=True)]

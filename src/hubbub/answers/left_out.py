@@ -10,6 +10,8 @@ from typing import Any, Literal, Self
 from hubbub.core.unit import period_guarantee
 from hubbub.core.wire import Json
 
+_FILLS = "Where an argument of LEAST or GREATEST is NULL, the constant counts; IS NOT NULL leaves such rows out."
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -83,6 +85,9 @@ class LeftOut:
     joined    how many rows of a unit some table keeps before it is joined, if nobody declared a bound
     owners    the privacy ID columns, if rows have two owners: the bound is for each owner in each group
     per_node  what `rows` bounds for each node of a graph, "triangles" or "edges"; empty for anything else
+    unlisted  the columns whose values outside a declared list are read as NULL, where that can matter
+    ungrouped  the keys whose values outside a declared list are in no group
+    fills_null  whether LEAST or GREATEST may take a constant for NULL
     """
 
     dataset: str
@@ -101,6 +106,9 @@ class LeftOut:
     rows_total: int | None = None
     owners: tuple[str, ...] = ()
     per_node: str = ""
+    unlisted: tuple[str, ...] = ()
+    ungrouped: tuple[str, ...] = ()
+    fills_null: bool = False
 
     @property
     def bounded(self) -> bool:
@@ -110,6 +118,12 @@ class LeftOut:
     def sentence(self) -> str:
         """State everything in plain words."""
         parts = [self._bounds(), self._share() if self.bounded else "", self._joined(), *map(self._clamp, self.clamped)]
+        if self.ungrouped:
+            parts.append(f"Rows in which {_any_of(self.ungrouped)} is NULL or not a declared value are in no group.")
+        if self.unlisted:
+            parts.append(f"Values of {' and '.join(self.unlisted)} that are not declared are read as NULL.")
+        if self.fills_null:
+            parts.append(_FILLS)
         if self.unit is not None:
             named = " or ".join(self.owners) or self.unit
             # a unit that is no column: found through keys (customers.id), or a period (user per day)
@@ -142,6 +156,8 @@ class LeftOut:
             ),
             share=_read_share(form.get("share")),
             owners=tuple(form.get("owners", ())),
+            unlisted=tuple(form.get("unlisted", ())),
+            ungrouped=tuple(form.get("ungrouped", ())),
             evidence=None if form.get("evidence") is None else Evidence(**form["evidence"]),
         )
 
@@ -251,6 +267,10 @@ class LeftOut:
             return f"{text}."
         whose = "" if self.unit is None else f" (one row of each {self.unit})"
         return f"{text}; {clamp.share.text()} of its values{whose} are outside."
+
+
+def _any_of(columns: tuple[str, ...]) -> str:
+    return " or ".join(columns)
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from hubbub.answers import arrow
-from hubbub.answers.cell_text import Cell, Ends, format_remaining, text
+from hubbub.answers.cell_text import Cell, Ends, format_remaining, text, without_midnight
 from hubbub.answers.columns import Column
 from hubbub.answers.derived import DERIVED_NOTE, derived_note, named
 from hubbub.answers.groups import GroupThreshold
@@ -366,9 +366,10 @@ class Release:
         if most is not None:
             return self.head(most).texts()
         noisy = [output.low is not None for output in self.outputs]
+        dates = [o.values if o.kind != "timestamp" else without_midnight(o.values) for o in self.outputs]
         return [
             tuple(text(cell, ends, noisy=each) for cell, ends, each in zip(row, intervals, noisy, strict=True))
-            for row, intervals in zip(self.rows, self.intervals, strict=True)
+            for row, intervals in zip(zip(*dates, strict=True), self.intervals, strict=True)
         ]
 
     def cost(self) -> str:

@@ -108,6 +108,9 @@ def _left_out(value: object, where: str) -> None:
             "evidence": _record(evidence),
             "owners": _list(_name, least=2),
             "per_node": _one_of("triangles", "edges"),
+            "unlisted": _list(_name, least=1),
+            "ungrouped": _list(_name, least=1),
+            "fills_null": _flag,
         },
     )(value, where)
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from hubbub.errors import ParameterError
 
-_NUMBER_TYPES = "an int, a Fraction, a Decimal, a float or a decimal string such as '0.1'"
+_NUMBER = "Use a number such as 0.1 (in Python an int, float, Decimal, Fraction or str)."
 
 Number = int | float | str | Decimal | Fraction
 
@@ -36,7 +36,8 @@ _DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3}
 
 def _reject(code: str, name: str, value: object, why: str, remedy: str) -> NoReturn:
     try:
-        shown = repr(value)
+        # numbers as people write them: within=0, not within=Fraction(0, 1)
+        shown = str(value) if isinstance(value, Fraction | Decimal) else repr(value)
     except ValueError:  # Python refuses to print an int of more than 4300 digits
         shown = "a number too long to print"
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
@@ -52,18 +53,18 @@ def exact(value: Number, name: str) -> Fraction:
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 100000))
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
-        _reject("HB101", name, value, f"is a {type(value).__name__}, not a number", f"Pass {_NUMBER_TYPES}.")
+        _reject("HB101", name, value, f"is a {type(value).__name__}, not a number", _NUMBER)
     if isinstance(value, int | Fraction):
         if not max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS:
             _reject("HB102", name, value, "is too long", f"Use at most {MAX_BITS} bits.")
         return Fraction(value)
     text = repr(float(value)) if isinstance(value, float) else str(value).strip()
     if not _DECIMAL.fullmatch(text):
-        _reject("HB102", name, value, "is not a finite decimal number of reasonable length", f"Pass {_NUMBER_TYPES}.")
+        _reject("HB102", name, value, "is not a decimal number of at most 40 digits", _NUMBER)
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError, InvalidOperation):
-        _reject("HB102", name, value, "is not a number", f"Pass {_NUMBER_TYPES}.")
+        _reject("HB102", name, value, "is not a number", _NUMBER)
 
 
 def in_range(value: Number, name: str, low: Fraction, high: Fraction) -> Fraction:

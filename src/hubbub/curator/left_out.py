@@ -16,7 +16,8 @@ from hubbub.answers.profile import Profile, blocks_read
 from hubbub.core import chunked_json
 from hubbub.core.blocks import BlockSet
 from hubbub.core.numbers import brief
-from hubbub.core.schema import Bounds, Table
+from hubbub.core.schema import Bounds, Kind, Table
+from hubbub.curator import enforced
 from hubbub.sql import fanout
 from hubbub.sql.estimates import mentioned
 from hubbub.sql.expressions import Col
@@ -46,7 +47,17 @@ _ORDER = ("rows", "sum", "cells")
 
 
 def describe(plan: Plan) -> LeftOut:
-    """State what a planned query bounds, from the plan alone."""
+    """State what a planned query bounds and reads otherwise than it is stored, from the plan alone."""
+    tables = frozenset(table.name for table in plan.tables if table.unit is not None)
+    return replace(
+        _bounded(plan),
+        unlisted=_unlisted(plan, tables),
+        ungrouped=enforced.dropped(plan.query, tables),
+        fills_null=enforced.fills_null(plan.query),
+    )
+
+
+def _bounded(plan: Plan) -> LeftOut:
     private = [table for table in plan.tables if table.unit is not None]
     names = " and ".join(table.name for table in private)
     clamped = _clamped(plan, private)
@@ -150,7 +161,7 @@ def _sources(scan: Scan) -> dict[str, str]:
 
 
 def _clamped(plan: Plan, private: Iterable[Table]) -> tuple[Clamp, ...]:
-    """List the columns of private tables that aggregates read and that are clamped, with their bounds."""
+    """List the columns of private tables that are clamped where it can matter, with their bounds."""
     names = {name for aggregate in plan.query.aggregates for expr in aggregate.arguments for name in mentioned(expr)}
     tables, bounds = {table.name for table in private}, dict[str, Bounds]()
     for scan, source in _read(plan.query.relation, names):
@@ -159,10 +170,30 @@ def _clamped(plan: Plan, private: Iterable[Table]) -> tuple[Clamp, ...]:
             continue
         if column.bounds is not None:
             bounds[source] = column.bounds if not column.auto else (_found_bounds(plan, scan, source) or column.bounds)
+    for reading in enforced.selections(plan.query):
+        for scan, source in _read(reading.rel, set(reading.names)):
+            column = scan.table.column(source)
+            if scan.table.name not in tables or column is None or column.values is not None or column.auto:
+                continue
+            if column.kind.numeric and column.bounds is not None:
+                bounds.setdefault(source, column.bounds)
     within = {each for aggregate in plan.query.aggregates for expr in aggregate.arguments for each in clamps(expr)}
     counts = [(WITHIN_UNIT, each) for each in sorted(within, key=lambda each: (each.low, each.high))]
     listed = [*sorted(bounds.items()), *counts]
     return tuple(Clamp(name, brief(each.low), brief(each.high)) for name, each in listed)
+
+
+def _unlisted(plan: Plan, tables: frozenset[str]) -> tuple[str, ...]:
+    """List the columns of private tables whose unlisted values are read as NULL, where it can matter."""
+    found = set[str]()
+    for reading in (*enforced.selections(plan.query), *enforced.arguments(plan.query)):
+        for scan, source in _read(reading.rel, set(reading.names)):
+            column = scan.table.column(source)
+            if scan.table.name not in tables or column is None or column.kind is Kind.BOOLEAN:
+                continue
+            if column.values is not None and column.other is None:
+                found.add(source)
+    return tuple(sorted(found))
 
 
 def _found_bounds(plan: Plan, scan: Scan, source: str) -> Bounds | None:

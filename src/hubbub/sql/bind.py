@@ -258,6 +258,8 @@ def _items(ctx: Context, node: exp.Select, rows: BoundRelation) -> list[exp.Expr
     for item in select_items(ctx, node, rows.columns):
         inner = strip_alias(item)
         if is_unit(ctx, scope, inner) or not aggregates(node):
+            for call in inner.find_all(exp.Anonymous):
+                scalar(ctx, scope, call)  # refuses an unknown function by its name: it may be meant as an aggregate
             raise ctx.error(
                 item,
                 "HB510",

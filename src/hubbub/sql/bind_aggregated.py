@@ -12,13 +12,20 @@ from hubbub.sql import bind_dates, dates
 from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import scalar
 from hubbub.sql.bind_scope import Context, NameScope, is_unit
-from hubbub.sql.expressions import Expr, Literal
+from hubbub.sql.expressions import Expr, FunctionCall, Literal
 
 
 def since_1970(ctx: Context, node: exp.Expr, date: Expr) -> Expr:
     """Return the days of a date, or the seconds of a timestamp, since 1970."""
     passed = "seconds_between" if date.kind is Kind.TIMESTAMP else "days_between"
     return apply(ctx, node, passed, [date, _start(date.kind)])
+
+
+def is_since_1970(expr: Expr) -> bool:
+    """Tell whether an expression is what `since_1970` returns."""
+    if not isinstance(expr, FunctionCall) or expr.function not in ("seconds_between", "days_between"):
+        return False
+    return isinstance(expr.args[1], Literal) and expr.args[1] in (_start(Kind.DATE), _start(Kind.TIMESTAMP))
 
 
 def as_date(ctx: Context, node: exp.Expr, number: Expr, kind: Kind) -> Expr:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from hubbub.core.schema import Bounds, Kind
 from hubbub.sql.aggregates.distinct import SUFFIX
 from hubbub.sql.aggregates.table import AGGREGATES, aggregate_function
-from hubbub.sql.bind_aggregated import as_date, combined, since_1970
+from hubbub.sql.bind_aggregated import as_date, combined, is_since_1970, since_1970
 from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_arg_extremes import ARG_EXTREMES, first_by
 from hubbub.sql.bind_expr import condition, scalar
@@ -359,15 +359,22 @@ class AggregateBinder:
         return require_bounds(self.ctx, call.node, call.function, conditions.bounded(argument))
 
 
+def _written(node: exp.Expr, function: str) -> str:
+    return "median" if isinstance(node, exp.Median) else function
+
+
 def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:
     """Accept a number with known and useful bounds."""
     function = function.removesuffix(SUFFIX)
     if not argument.kind.numeric:
+        dated = argument.kind in (Kind.DATE, Kind.TIMESTAMP)
         raise ctx.error(
             node,
             "HB508",
             f"{quote(function)} takes numbers, not {argument.kind.value} values.",
-            "Use COUNT, or CAST it to a number.",
+            "Use MEDIAN, or count days: DATE_DIFF('day', DATE '2024-01-01', x)."
+            if dated
+            else "Use COUNT, or CAST it to a number.",
         )
     argument = argument if useful(facts(argument).bounds) else clamped(ctx.naturals, argument)
     if not useful(facts(argument).bounds):
@@ -378,8 +385,11 @@ def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) 
         raise ctx.error(
             node,
             "HB515",
-            f"{quote(function)} needs bounds, and no useful bounds are known for this expression.",
-            "Clamp the expression, as in GREATEST(0, LEAST(x, 100)), or ask the data owner to declare bounds.",
+            f"{quote(_written(node, function))} needs bounds, and no useful bounds are known for this expression.",
+            "Limit the dates, as in WHERE x BETWEEN DATE '2020-01-01' AND DATE '2024-12-31'."
+            if is_since_1970(argument)
+            else "Write WHERE x BETWEEN 0 AND 100, or GREATEST(0, LEAST(x, 100)), in which NULL counts as 100. The "
+            "data owner can declare bounds instead.",
         )
     return argument
 

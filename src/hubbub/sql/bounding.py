@@ -72,9 +72,9 @@ class ContributionBounds:
         if not (1 <= bounds.groups <= self.groups and 1 <= bounds.rows <= self.rows):
             raise ParameterError(
                 "HB556",
-                f"groups and rows cannot exceed the owner's contribution limits (groups {self.groups}, "
-                f"rows {self.rows}).",
-                "Use smaller values or omit them.",
+                f"groups and rows must be at least 1, and cannot exceed the owner's contribution limits (groups "
+                f"{self.groups}, rows {self.rows}).",
+                "Use values in these ranges or omit them.",
             )
         return bounds
 

@@ -165,6 +165,9 @@ class LeftOutForm(BaseModel):
     rows: int | None = Field(default=None, description="Maximum number of rows of a unit per group; absent: all.")
     maximum: int | None = Field(default=None, description="Public maximum, if the query found its bound itself.")
     clamped: list[ClampForm] = Field(default_factory=list)
+    unlisted: list[str] = Field(default_factory=list, description="Columns whose undeclared values are read as NULL.")
+    ungrouped: list[str] = Field(default_factory=list, description="Keys whose undeclared values are in no group.")
+    fills_null: bool = Field(default=False, description="Whether LEAST or GREATEST may take a constant for NULL.")
     share: ShareForm | None = Field(default=None, description="Share of the rows that is left out; absent: unknown.")
     evidence: dict[str, Any] | None = Field(default=None, description="The profile that the share comes from.")
     text: str

@@ -39,7 +39,8 @@ class OverDistinct(FormulaAggregate):
             raise QueryError(
                 "HB512",
                 "DISTINCT needs declared bounds here: bounds that a query finds would merge distinct values.",
-                "Clamp the expression, as in GREATEST(0, LEAST(x, 100)), or ask the data owner to declare bounds.",
+                "Write WHERE x BETWEEN 0 AND 100, or GREATEST(0, LEAST(x, 100)), in which NULL counts as 100. The data "
+                "owner can declare bounds instead.",
             )
         formula = self.over_rows.formula(aggregate, resolution, counted=False)
         return replace(formula, measures=tuple(_of_values(measure, x) for measure in formula.measures))
