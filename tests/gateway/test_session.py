@@ -225,6 +225,12 @@ def test_with_a_revoked_token_nothing_is_described(start_port: Starter) -> None:
         answers = client.until()
         assert [kind for kind, _ in answers] == [b"1", b"E", b"Z"]
         assert b"HB703" in answers[1][1]
+        # the type of a parameter is that of a declared column, also where a statement has columns of its own
+        explained = wire.message(b"P", b"\0EXPLAIN SELECT COUNT(*) FROM health WHERE age = $1\0\0\0")
+        client.send(explained, wire.message(b"D", b"S\0"), wire.message(b"S"))
+        answers = client.until()
+        assert [kind for kind, _ in answers] == [b"E", b"Z"]
+        assert b"HB703" in answers[0][1]
 
 
 def test_the_default_of_a_tool_comes_before_that_of_the_analyst(start_port: Starter) -> None:

@@ -105,7 +105,10 @@ class Asker:
         """Return the types of the parameters of a query."""
         from hubbub.gateway import parameters
 
-        return parameters.types(sql, given, _oids(self._tables())) if parameters.count(sql) else list(given)
+        if not parameters.count(sql):
+            return list(given)
+        self._service.accounts.still(self._principal)
+        return parameters.types(sql, given, _oids(self._tables()))
 
     def _routed(self, sql: str) -> Route:
         datasets = self._service.catalog.datasets(self._principal)
