@@ -1,11 +1,13 @@
 """What documents state, that unanswered questions stay open, and which limits they list."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hubbub.accounting.verify import LedgerProblem
 from hubbub.config import Config, load
+from hubbub.core.unit import Relation
 from hubbub.reports.assessments import DOCUMENTS
 from hubbub.reports.document import Document
 from hubbub.reports.facts import read
@@ -47,6 +49,22 @@ def test_the_registry_entry_states_the_parameters(config: Config) -> None:
     assert "each row" in answer(written, "unit")
     assert "approximate (ε, δ)-differential privacy" in answer(written, "flavor")
     assert [section.title for section in written.sections] == ["Tier 1", "Tier 2", "Tier 3"]
+
+
+def test_what_is_not_protected_follows_from_the_declarations(config: Config) -> None:
+    """Under `replace` the number of rows is public where rows are units; that of people is not (decision 0045)."""
+    deployment = read(config)
+    (facts,) = deployment.datasets
+
+    def unprotected(**changes: Any) -> str:
+        changed = replace(deployment, datasets=(replace(facts, **changes),))
+        return answer(DOCUMENTS["registry"](changed, {}), "unprotected")
+
+    assert "number of rows" in unprotected(relation=Relation.REPLACE, rows_are_units=True)
+    assert "number of" not in unprotected(relation=Relation.REPLACE, rows_are_units=False).partition("updates")[2]
+    assert "number of rows" not in unprotected(relation=Relation.ADD_REMOVE)
+    assert "Which blocks of people" in unprotected(blocks=("each month is a block",))
+    assert "Which blocks" not in unprotected()
 
 
 def test_limits_follow_from_what_is_declared(config: Config) -> None:

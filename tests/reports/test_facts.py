@@ -7,7 +7,9 @@ from fractions import Fraction
 
 import pytest
 
+from hubbub.cli import main
 from hubbub.config import Config
+from hubbub.reports.document import spent
 from hubbub.reports.facts import read
 
 
@@ -27,6 +29,24 @@ def test_counts_and_amounts_are_those_of_the_ledger(config: Config) -> None:
     )
     assert {"laplace", "selection"} == {part["mechanism"] for part in draws}
     assert [name for name, _ in facts.mechanisms if "selection" in name]
+
+
+def _write_off(config: Config, epsilon: str) -> None:
+    by = ["--by", "owner", "--reason", "restored", "--yes"]
+    assert main(["admin", "forfeit", "--config", str(config.path), "--epsilon", epsilon, *by]) == 0
+
+
+def test_what_was_written_off_counts_as_spent(config: Config) -> None:
+    """The ledger's own total, which decides charges, is the measure."""
+    _write_off(config, "2")
+    deployment = read(config)
+    (facts,) = deployment.datasets
+    assert facts.forfeits == 1
+    assert facts.spent_epsilon == Fraction(15, 4)
+    assert "ε = 3.75, with what was written off" in spent(facts)
+    with sqlite3.connect(config.database) as database:
+        (text,) = database.execute("SELECT spent FROM totals WHERE cap = 'dataset/people'").fetchone()
+    assert facts.spent.to_json() == json.loads(text)
 
 
 def test_declarations_are_read_from_hubbub_yaml(config: Config) -> None:

@@ -15,6 +15,7 @@ from hubbub.reports.facts import Deployment
 from hubbub.reports.shared import LEDGER, LIMITS, THREATS, YAML
 
 About = Mapping[str, str]
+_ACCOUNTED = "privacy losses, Gaussian variances and Rényi divergences"
 
 
 def registry(deployment: Deployment, about: About) -> Document:
@@ -74,9 +75,12 @@ def _unprotected(deployment: Deployment) -> DocumentItem:
     lines = ["Declarations: names of tables and columns, bounds, keys, budgets, and the number of updates of the data."]
     if deployment.public:
         lines.append(f"Public tables, exactly: {', '.join(deployment.public)}.")
-    known = [each.name for each in deployment.datasets if each.relation is Relation.REPLACE]
+    known = [each.name for each in deployment.datasets if each.relation is Relation.REPLACE and each.rows_are_units]
     if known:
-        lines.append(f"The number of units of {', '.join(known)}, whose neighbors replace a unit.")
+        lines.append(f"The number of rows of {', '.join(known)}, whose neighbors replace a row.")
+    blocks = [each.name for each in deployment.datasets if each.blocks]
+    if blocks:
+        lines.append(f"Which blocks of {', '.join(blocks)} an update of the data changed.")
     return DocumentItem("unprotected", "What is released without protection?", tuple(lines), (YAML, LIMITS))
 
 
@@ -100,7 +104,7 @@ def _attack_surface() -> tuple[DocumentItem, ...]:
         DocumentItem(
             "collusion",
             "What if analysts collude?",
-            ("Caps on the whole dataset bound what all analysts learn together.",),
+            ("Caps on the whole dataset, or on each block of it, bound what all analysts learn together.",),
             (YAML, "docs/theorems.md"),
         ),
         DocumentItem(
@@ -244,7 +248,7 @@ def methods(deployment: Deployment, about: About) -> Document:
     items = []
     for facts in deployment.datasets:
         used = ", ".join(name for name, _ in facts.mechanisms) or "no mechanism yet"
-        accounted = "privacy losses and Rényi divergences" if facts.budget.delta else "privacy losses"
+        accounted = _ACCOUNTED if facts.budget.delta else "privacy losses"
         text = (
             f"Results on {facts.name} were released with differential privacy using {deployment.software}. The privacy"
             f" unit is {facts.unit}. Hidden is {facts.hidden}. Noise came from {used}. So far {spent(facts)}."

@@ -119,10 +119,14 @@ def budgets(facts: DatasetFacts) -> str:
 
 def spent(facts: DatasetFacts) -> str:
     """State what was spent so far."""
-    if not facts.charges:
+    if not facts.charges and not facts.forfeits:
         return "nothing has been charged"
     epsilon = facts.spent_epsilon
     amount = "not expressible as ε without a δ" if epsilon is None else f"ε = {brief(epsilon)}"
+    if not facts.charges:
+        return f"{amount}, all of it written off after a loss of the ledger"
+    if facts.forfeits:
+        amount += ", with what was written off after a loss of the ledger,"
     if facts.first is None or facts.last is None:
         raise AssertionError("charges have times")
     if facts.spent_by_block:

@@ -7,8 +7,8 @@ Tested in tests/reports/test_facts.py.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -20,9 +20,9 @@ from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_f
 from hubbub.accounting.disclosure import epsilon_under
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.ledger import examine
-from hubbub.accounting.policy import Cap, basis, lifetime_of
+from hubbub.accounting.policy import Cap, basis, dataset_of_total, lifetime_of
 from hubbub.accounting.store import EntryFilter
-from hubbub.accounting.verify import Verification
+from hubbub.accounting.verify import Verification, forfeited_costs
 from hubbub.config import Config
 from hubbub.config.blocks import promises
 from hubbub.config.dataset import DatasetConfig
@@ -53,7 +53,9 @@ class DatasetFacts:
     """One private dataset: what is declared, and what its charges amount to.
 
     blocks          what its blocks promise, for each block and for all time; empty if it has none
+    spent           what counts under `budget`: charges, and what was written off after a loss of the ledger
     spent_by_block  whether `budget` and `spent` are those of one block, the one that was charged most
+    forfeits        how often something was written off
     """
 
     name: str
@@ -145,14 +147,15 @@ def _microseconds(time: datetime | None) -> int | None:
     return None if time is None else int(time.timestamp() * 1_000_000)
 
 
-def _dataset(config: Config, dataset: DatasetConfig, entries: Iterable[Entry]) -> DatasetFacts:
+def _dataset(config: Config, dataset: DatasetConfig, entries: Sequence[Entry]) -> DatasetFacts:
     table = dataset.table
     mine = [entry for entry in entries if entry.dataset == table.name]
     charges = [entry for entry in mine if entry.kind == "charge"]
     counted = Counter(entry.facts for entry in charges)
     of_dataset = config.policy.datasets[table.name]
     cap = lifetime_of(of_dataset) or basis(of_dataset)
-    budget, spent = cap.budget, _spent(counted, cap)
+    writeoffs = _writeoffs(table.name, entries)
+    budget, spent = cap.budget, _spent(charges, writeoffs, cap, _rules(entries))
     released = {entry.charge for entry in mine if entry.kind == "release"}
     return DatasetFacts(
         name=table.name,
@@ -169,7 +172,7 @@ def _dataset(config: Config, dataset: DatasetConfig, entries: Iterable[Entry]) -
         answered=sum(entry.sequence in released for entry in charges),
         analysts=len({entry.analyst for entry in charges}),
         failures=sum(entry.kind == "failure" for entry in mine),
-        forfeits=sum(entry.kind == "forfeit" and not closed_by(json.loads(entry.facts)) for entry in entries),
+        forfeits=len(writeoffs),
         first=moment(charges[0]) if charges else None,
         last=moment(charges[-1]) if charges else None,
         mechanisms=tuple(_mechanisms(counted).most_common()),
@@ -178,13 +181,43 @@ def _dataset(config: Config, dataset: DatasetConfig, entries: Iterable[Entry]) -
     )
 
 
-def _spent(counted: Counter[str], cap: Cap) -> PrivacyCost:
-    """Add up the charges under a cap; of one that holds in each block, those on the block that was charged most."""
-    totals: dict[int | None, PrivacyCost] = {}
-    for facts, times in sorted(counted.items()):
-        blocks, cost = blocks_of_facts(facts), cost_of_facts(facts).times(times)
-        for block in [None] if cap.block is None or blocks is None else blocks:
-            totals[block] = totals.get(block, ZERO) + cost
+def _rules(entries: Iterable[Entry]) -> dict[bytes, int]:
+    """Return the rule of each recorded policy by which caps split their δ."""
+    return {entry.config: json.loads(entry.facts).get("filters", 1) for entry in entries if entry.kind == "policy"}
+
+
+def _writeoffs(name: str, entries: Iterable[Entry]) -> list[tuple[bytes, dict[str, PrivacyCost]]]:
+    """Return what was written off of a dataset after losses of the ledger, by policy and total; no closed blocks."""
+    found = []
+    for entry in entries:
+        facts = json.loads(entry.facts) if entry.kind == "forfeit" else {}
+        if facts and not closed_by(facts):
+            costs = {label: cost for label, cost in forfeited_costs(facts).items() if dataset_of_total(label) == name}
+            found += [(entry.config, costs)] if costs else []
+    return found
+
+
+def _spent(
+    charges: Iterable[Entry],
+    writeoffs: Iterable[tuple[bytes, dict[str, PrivacyCost]]],
+    cap: Cap,
+    rules: Mapping[bytes, int],
+) -> PrivacyCost:
+    """Add up what counts under a cap, as the ledger does; of one that holds in each block, on the block with most."""
+    totals: dict[str, PrivacyCost] = {}
+
+    def add(label: str, config: bytes, cost: PrivacyCost) -> None:
+        totals[label] = totals.get(label, ZERO) + (cost.by_first_rule if rules.get(config) == 1 else cost)
+
+    for (config, text), times in sorted(Counter((entry.config, entry.facts) for entry in charges).items()):
+        blocks, cost = blocks_of_facts(text), cost_of_facts(text).times(times)
+        names = [None] if cap.block is None or blocks is None else blocks.names()
+        for name in names:
+            add(cap.label if name is None else replace(cap, block=name).label, config, cost)
+    for config, costs in writeoffs:
+        for label, cost in costs.items():
+            if label == cap.label or (cap.block is not None and label.startswith(cap.label)):
+                add(label, config, cost)
     return max(totals.values(), key=lambda total: (total.pure is None, total.pure or 0, total.renyi), default=ZERO)
 
 

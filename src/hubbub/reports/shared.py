@@ -36,8 +36,8 @@ def accounting(name: str, question: str, deployment: Deployment) -> DocumentItem
         lines.append("Under budgets with δ = 0, privacy losses add up.")
     if any(facts.budget.delta for facts in deployment.datasets):
         lines.append(
-            "Under budgets with δ > 0, a privacy filter over pure losses and Rényi divergences admits adaptively chosen"
-            " queries."
+            "Under budgets with δ > 0, privacy filters over pure losses, Gaussian variances and Rényi divergences admit"
+            " adaptively chosen queries."
         )
     return DocumentItem(name, question, tuple(lines), ("docs/theorems.md", LEDGER))
 
