@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from tests.fixtures.monthly_visits import MONTHS, SQL, serving
 from tests.fixtures.page_visits import Outline, token
@@ -30,7 +30,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield opened
 
 
-def signed_in(world: World, who: str) -> httpx.Client:
+def signed_in(world: World, who: str) -> httpx2.Client:
     client = world.client(None, follow_redirects=True)
     client.post("/sign-in", data={"csrf": token(client.get("/sign-in")), "token": world.tokens[who], "next": "/"})
     return client
