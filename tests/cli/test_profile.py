@@ -83,10 +83,10 @@ def test_without_a_profile_the_command_says_how_to_make_one(run: Run) -> None:
 def test_an_exact_profile_is_never_recorded_or_charged(run: Run, folder: Path) -> None:
     run("query", "SELECT COUNT(*) AS n FROM visits", "-e", "1")
     before = charges(run)
-    code, out, _ = run("profile", "visits", "--exact", "--max-rows", "20")
+    code, out, err = run("profile", "visits", "--exact", "--max-rows", "20")
     assert code == 0
     text = " ".join(out.split())
-    assert text.startswith("Warning These figures are exact")
+    assert " ".join(err.split()).startswith("Warning These figures are exact")
     assert "visits has 80 units; those with up to 8 rows have 400 rows." in text
     assert "60%" in text
     assert charges(run) == before

@@ -75,7 +75,7 @@ def test_uses_say_what_a_column_is_good_for(folder: Path) -> None:
     columns = {c.name: column_uses(c) for c in load(folder / "hubbub.yaml").datasets["visits"].table.columns}
     assert columns["region"] == ("yes", "yes", "–")
     assert columns["age"] == ("yes", "yes", "yes, 0 to 110")
-    assert columns["cost"] == ("yes", "needs δ", "yes, 0 to 20000")
+    assert columns["cost"] == ("yes", "needs δ", "yes, 0 to 20,000")
     assert columns["notes"] == ("no", "no", "no")
     assert columns["patient"][2] == "no: no bounds"
 

@@ -276,3 +276,16 @@ def test_the_snippets_of_a_public_table_work(app: Any, visitor: Visitor) -> None
     assert answer.json()["answer"]["columns"][0]["values"] == [
         len((app.folder / "plans.csv").read_text().splitlines()) - 1
     ]
+
+
+def test_a_long_answer_scrolls_under_its_question_and_can_be_searched(visitor: Visitor) -> None:
+    client = visitor("ana")
+    form = {"csrf": token(client.get("/ask")), "key": "k" * 20, "groups": "", "rows": "", "epsilon": "0.5"}
+    short = client.post("/ask/spend", data=form | {"sql": "SELECT COUNT(*) AS n FROM health"}).text
+    long = client.post("/ask/spend", data=form | {"sql": "SELECT age, COUNT(*) AS n FROM health GROUP BY age"}).text
+    assert 'class="results"' in short
+    assert 'data-find="answer-rows"' not in short
+    assert '<div class="results" tabindex="0" role="region" aria-label="Rows of the answer">' in long
+    assert 'data-find="answer-rows"' in long
+    assert long.index("GROUP BY age</pre>") < long.index('class="results"')
+    assert "Gray numbers are not larger than their margin of error." in long

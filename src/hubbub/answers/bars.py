@@ -7,7 +7,7 @@ the text keeps its size. Colors are attributes, which a style sheet can override
 import html
 from collections.abc import Sequence
 
-from hubbub.answers.cell_text import text, without_midnight
+from hubbub.answers.cell_text import Ends, text, without_midnight
 from hubbub.answers.release import Output, Release
 
 #: Maximum number of rows in a chart.
@@ -64,6 +64,14 @@ def _across(value: float, left: float, right: float) -> float:
     return round(1 + 98 * (value - left) / (right - left), 3)
 
 
+def strip(value: float, ends: Ends, *, left: float, right: float) -> str:
+    """Draw one value with its interval on a scale, for a cell that also has the number as text."""
+    return (
+        '<svg class="hub-bars strip" aria-hidden="true" xmlns="http://www.w3.org/2000/svg" width="100%" height="14">'
+        f"{_marks(value, ends, left=left, right=right, middle=7)}</svg>"
+    )
+
+
 def _row(index: int, label: str, output: Output, *, left: float, right: float) -> str:
     top = index * _ROW
     value = output.values[index]
@@ -74,12 +82,17 @@ def _row(index: int, label: str, output: Output, *, left: float, right: float) -
     )
     if not isinstance(value, int | float):
         return texts
-    middle = top + 30
+    return texts + _marks(value, (low, high), left=left, right=right, middle=top + 30)
+
+
+def _marks(value: float, ends: Ends, *, left: float, right: float, middle: int) -> str:
+    """Draw the bar from zero to the value, the line of the interval, its known ends, and the point of the value."""
+    low, high = ends
     zero, at = _across(0.0, left, right), _across(float(value), left, right)
     start = _across(left if low is None else low, left, right)
     end = _across(right if high is None else high, left, right)
     return (
-        f'{texts}<line x1="{zero}%" x2="{zero}%" y1="{middle - 9}" y2="{middle + 9}" stroke="{_INK}"'
+        f'<line x1="{zero}%" x2="{zero}%" y1="{middle - 9}" y2="{middle + 9}" stroke="{_INK}"'
         ' stroke-opacity=".4"/>'
         f'<rect class="hub-bar" x="{min(zero, at)}%" y="{middle - 6}" width="{round(abs(at - zero), 3)}%"'
         f' height="12" rx="2" fill="{_BAR}" fill-opacity=".35"/>'

@@ -4,6 +4,8 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 
+from hubbub.core.numbers import readable
+
 #: x, y and the ends of the interval around y.
 Point = tuple[float, float, float, float]
 
@@ -94,7 +96,7 @@ class _Frame:
             y = self.y(value)
             parts.append(
                 f'<line x1="{_LEFT}" x2="{_WIDTH - 8}" y1="{y}" y2="{y}" stroke="currentColor" stroke-opacity=".12"/>'
-                f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end" fill="currentColor">{value:.3g}</text>'
+                f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end" fill="currentColor">{readable(value, 3)}</text>'
             )
         last = -math.inf
         for value in xs:
@@ -107,7 +109,7 @@ class _Frame:
         return "".join(parts)
 
     def _label(self, value: float) -> str:
-        return html.escape(self._labels.get(value, f"{value:.4g}"))
+        return html.escape(self._labels.get(value, readable(value, 4)))
 
     def curve(self, number: int, name: str, points: Sequence[Point]) -> str:
         color, dash = _COLORS[number % len(_COLORS)], _DASHES[number % len(_DASHES)]
@@ -117,8 +119,8 @@ class _Frame:
             at = self.x(x)
             parts.append(
                 f'<line x1="{at}" x2="{at}" y1="{self.y(low)}" y2="{self.y(high)}" stroke="{color}"/>'
-                f'<circle cx="{at}" cy="{self.y(y)}" r="3.5" fill="{color}"><title>{html.escape(name)}: {y:.4g}'
-                f" ({low:.4g} to {high:.4g}) at {self._label(x)}</title></circle>"
+                f'<circle cx="{at}" cy="{self.y(y)}" r="3.5" fill="{color}"><title>{html.escape(name)}: '
+                f"{readable(y, 4)} ({readable(low, 4)} to {readable(high, 4)}) at {self._label(x)}</title></circle>"
             )
         return "".join(parts) + _legend(number, name, color, dash)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
+from hubbub.core.numbers import readable
 from hubbub.core.unit import period_guarantee
 from hubbub.core.wire import Json
 
@@ -262,11 +263,19 @@ class LeftOut:
         )
 
     def _clamp(self, clamp: Clamp) -> str:
-        text = f"{clamp.column} is clamped to {clamp.low} to {clamp.high}"
+        text = f"{clamp.column} is clamped to {_readable(clamp.low)} to {_readable(clamp.high)}"
         if clamp.share is None:
             return f"{text}."
         whose = "" if self.unit is None else f" (one row of each {self.unit})"
         return f"{text}; {clamp.share.text()} of its values{whose} are outside."
+
+
+def _readable(number: str) -> str:
+    """Format a stored bound, which may be a date, for people."""
+    try:
+        return readable(float(number))
+    except ValueError:
+        return number
 
 
 def _any_of(columns: tuple[str, ...]) -> str:

@@ -18,6 +18,7 @@ from hubbub.answers.left_out import Share
 from hubbub.answers.profile import Profile
 from hubbub.answers.release import Output, Release
 from hubbub.answers.shares import Histogram
+from hubbub.core.numbers import readable
 
 #: The ε at which the noise of a count is shown.
 EPSILON = Fraction(1, 10)
@@ -99,8 +100,8 @@ def column_facts(profile: Profile) -> list[Row]:
     rows = []
     for column, entry in profile.model["values"].items():
         outside = profile.outside(column) if entry["bounds"] is not None else None
-        quantiles = ", ".join(f"{profile.quantile(column, level):,.4g}" for level in (0.05, 0.5, 0.95))
-        bounds = " to ".join(f"{end:,.6g}" for end in profile.recommended_bounds(column))
+        quantiles = "; ".join(readable(profile.quantile(column, level), 4) for level in (0.05, 0.5, 0.95))
+        bounds = " to ".join(readable(end) for end in profile.recommended_bounds(column))
         declared = "–" if entry["bounds"] is None else " to ".join(entry["bounds"])
         missing = _text(profile.missing(column))
         rows.append(Row((column, missing, declared, _text(outside), quantiles, bounds)))
@@ -119,7 +120,7 @@ def _plus_minus(value: float, low: float, high: float) -> str:
 
 ROW_HEADINGS = ("rows", "leaves out", f"± of COUNT(*) at ε = {float(EPSILON):g}", "note")
 GROUP_HEADINGS = ("column", "recommended groups", "leaves out", "declared groups leave out")
-COLUMN_HEADINGS = ("column", "NULL", "declared", "outside", "5%, 50%, 95%", "recommended bounds")
+COLUMN_HEADINGS = ("column", "NULL", "declared", "outside", "5%; 50%; 95%", "recommended bounds")
 
 
 def show(profile: Profile, console: Console) -> None:

@@ -9,7 +9,7 @@ from hubbub.answers.budget import BudgetOverview, printable
 from hubbub.answers.estimate import Estimate, Expected, margin, significant
 from hubbub.answers.release import AFTER_NOTES, Release
 from hubbub.answers.sampling import noise_sentences
-from hubbub.core.numbers import brief, round_down
+from hubbub.core.numbers import brief, readable, round_down
 
 _MAX_ROWS = 1000
 
@@ -105,8 +105,8 @@ def budget(overview: BudgetOverview, console: Console) -> None:
     )
     rows = []
     for state in overview.caps:
-        total, delta = brief(state.epsilon), state.delta
-        spent = "–" if state.scope == "query" else "?" if state.spent is None else brief(state.spent)
+        total, delta = readable(state.epsilon), state.delta
+        spent = "–" if state.scope == "query" else "?" if state.spent is None else readable(state.spent)
         rows.append(
             (overview.describe_cap(state), spent, total, round_down(state.left), brief(delta) if delta else "0")
         )

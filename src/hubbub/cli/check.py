@@ -27,7 +27,7 @@ from hubbub.config.summary import (
     shares_in_words,
     warnings,
 )
-from hubbub.core.numbers import brief
+from hubbub.core.numbers import brief, readable
 from hubbub.curator import opening
 from hubbub.errors import ConfigError, HubbubError, LedgerError
 from hubbub.server import settings
@@ -137,7 +137,7 @@ def _show_dataset(config: Config, name: str, console: Console) -> None:
         terminal.table(
             ("budget of", "ε", "δ", "maximum certainty about one of them (starting from 50%)"),
             [
-                (who, brief(budget.epsilon), brief(budget.delta) if budget.delta else "0", guarantee(budget))
+                (who, readable(budget.epsilon), brief(budget.delta) if budget.delta else "0", guarantee(budget))
                 for who, budget in caps(config.policy, name)
             ],
             right=(1, 2),

@@ -68,11 +68,10 @@ def columns(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 def facts(column: Column) -> str:
     """Say what is declared about a column."""
-    said = [] if column.bounds is None else [f"{float(column.bounds.low):g} to {float(column.bounds.high):g}"]
-    if column.values is not None:
-        listed, more = ", ".join(map(str, column.values[:8])), len(column.values) - 8
-        said = [listed + (f" and {more:,} more" if more > 0 else "")]
-    return said[0] if said else ""
+    if column.values is None:
+        return column.range_text
+    listed, more = ", ".join(map(str, column.values[:8])), len(column.values) - 8
+    return listed + (f" and {more:,} more" if more > 0 else "")
 
 
 def protection(table: Table) -> str:

@@ -7,7 +7,7 @@ from hubbub.accounting.filters import Budget
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.config import Config
 from hubbub.config.dataset import DatasetConfig
-from hubbub.core.numbers import brief
+from hubbub.core.numbers import brief, readable
 from hubbub.core.schema import Column, Kind
 from hubbub.core.unit import Relation, period_guarantee
 from hubbub.semantics.odds import EVEN, certainty
@@ -132,7 +132,11 @@ def column_uses(column: Column) -> tuple[str, str, str]:
         group = "needs δ"
     if not column.kind.numeric:
         return "yes", group, "–"
-    return "yes", group, "no: no bounds" if bounds is None else f"yes, {brief(bounds.low)} to {brief(bounds.high)}"
+    return (
+        "yes",
+        group,
+        "no: no bounds" if bounds is None else f"yes, {column.range_text}",
+    )
 
 
 def joinable_tables(config: Config) -> list[str]:
@@ -196,7 +200,7 @@ def warnings(config: Config) -> list[str]:
         messages += _sharing(name, dataset)
         for cap in config.policy.datasets[name]:
             if cap.scope == "dataset" and cap.budget.epsilon > 10:
-                messages.append(f"{name}: a budget of ε = {brief(cap.budget.epsilon)} protects people very little.")
+                messages.append(f"{name}: a budget of ε = {readable(cap.budget.epsilon)} protects people very little.")
             if cap.scope == "dataset" and cap.budget.delta > Fraction(1, 10**5):
                 messages.append(f"{name}: δ = {brief(cap.budget.delta)} should be far below 1 / (number of people).")
         has_cap = any(name in own for own in config.policy.analysts.values())

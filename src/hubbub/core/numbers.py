@@ -137,6 +137,25 @@ def brief(value: Fraction) -> str:
     return f"{shown:.6g}"
 
 
+def readable(value: float | Fraction, digits: int = 6) -> str:
+    """Format a number for people: whole from `digits` digits on, and no exponent for what they can read without.
+
+    Numbers below 10,000 have no separator, because they may be years.
+
+    >>> readable(11000, 2), readable(10**6), readable(30000), readable(2024), readable(1234567.8)
+    ('11,000', '1,000,000', '30,000', '2024', '1,234,568')
+    >>> readable(Fraction(1, 3), 4), readable(-0.0), readable(1e-9), readable(1e20)
+    ('0.3333', '0', '1e-09', '1e+20')
+    """
+    number = float(value)
+    if not abs(number) >= 10_000:
+        shown = f"{number:.0f}" if abs(number) >= 10 ** (digits - 1) else f"{number:.{digits}g}"
+        return "0" if shown == "-0" else shown
+    if not abs(number) < 1e15:
+        return f"{number:.{digits}g}"
+    return f"{number:,.0f}" if abs(number) >= 10 ** (digits - 1) else f"{number:,.{digits}g}"
+
+
 def round_down(value: Fraction) -> str:
     """Format a number with up to 6 significant digits, rounded down, such as a remaining budget.
 

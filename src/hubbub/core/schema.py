@@ -8,13 +8,14 @@ Tested in tests/core/test_wire.py.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Self
 
 from hubbub.core import wire
 from hubbub.core.blocks import Blocks, BlockSet
+from hubbub.core.numbers import readable
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 
@@ -75,6 +76,28 @@ class Column:
     nullable: bool = False
     auto: bool = False
     required: bool = False
+
+    @property
+    def clamping(self) -> str:
+        """How values are clamped, as a phrase; empty if they are not."""
+        return f"clamped to {self.range_text}" if self.bounds is not None and not self.auto else self.range_text
+
+    @property
+    def range_text(self) -> str:
+        """The clamping bounds as people write them, in the unit of the column; empty if there are none."""
+        if self.bounds is None:
+            return ""
+        if self.auto:
+            return "bounds found by each query"
+        return " to ".join(map(self.bound_text, (self.bounds.low, self.bounds.high)))
+
+    def bound_text(self, end: Fraction) -> str:
+        """Write one number in the range of the column: a date for a column of dates."""
+        if self.kind is Kind.DATE:
+            return (date(1970, 1, 1) + timedelta(days=int(end))).isoformat()
+        if self.kind is Kind.TIMESTAMP:
+            return (datetime(1970, 1, 1) + timedelta(microseconds=int(end))).isoformat(" ", "minutes")
+        return readable(end)
 
     def to_json(self) -> wire.Json:
         """Return it as JSON values; exact numbers are strings; flags that were added later are omitted where false."""

@@ -17,7 +17,7 @@ from hubbub.answers.release import Release
 from hubbub.answers.statements import CATALOG_TABLES, plan, set_option
 from hubbub.answers.statements import Result as Statement
 from hubbub.core.numbers import brief, round_down
-from hubbub.core.schema import Table
+from hubbub.core.schema import Column, Table
 from hubbub.curator.question import Question
 from hubbub.errors import AccessError, LedgerError, ParameterError
 from hubbub.gateway.catalog.contents import PgColumn, PgTable
@@ -266,7 +266,7 @@ class _Views:
 
 def _catalog_table(table: Table) -> PgTable:
     columns = [
-        PgColumn(column.name, column.kind.value, not column.required, _remark(column.values, column.bounds))
+        PgColumn(column.name, column.kind.value, not column.required, _remark(column))
         for column in table.columns
         if not column.hidden
     ]
@@ -274,10 +274,8 @@ def _catalog_table(table: Table) -> PgTable:
     return PgTable("public", table.name, tuple(columns), remark)
 
 
-def _remark(values: Sequence[Any] | None, bounds: Any) -> str:
-    if values is not None:
-        return f"{len(values)} declared values"
-    return "" if bounds is None else f"clamped to {float(bounds.low):g} to {float(bounds.high):g}"
+def _remark(column: Column) -> str:
+    return column.clamping if column.values is None else f"{len(column.values)} declared values"
 
 
 def _own_columns(**kinds: str) -> tuple[PgColumn, ...]:

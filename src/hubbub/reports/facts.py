@@ -228,7 +228,7 @@ def _bounds(dataset: DatasetConfig) -> Iterable[str]:
         elif column.values is not None:
             yield f"{column.name}: {len(column.values):,} declared keys"
         elif column.bounds is not None:
-            yield f"{column.name}: clamped to {float(column.bounds.low):g} to {float(column.bounds.high):g}"
+            yield f"{column.name}: {column.clamping}"
 
 
 def _mechanisms(counted: Mapping[str, int]) -> Counter[str]:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from hubbub.core import numbers
+from hubbub.core.numbers import readable
 from hubbub.core.reals import Enclosure
 from hubbub.errors import ParameterError
 from hubbub.semantics.screens.figures import Figure
@@ -195,4 +196,4 @@ def decimal(value: Fraction | float | tuple[Fraction | float, Fraction | float])
     if isinstance(value, tuple):
         value = 0.0 if value[0] <= 0 and value[1] < _TINY else (value[0] + value[1]) / 2
     number = float(value)
-    return "∞" if number == float("inf") else f"{number:.4g}"
+    return "∞" if number == float("inf") else readable(number, 4)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
+from hubbub.core.numbers import readable
+
 _WIDE, _DEEP = 60, 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 #: One mark for each curve.
@@ -95,14 +97,14 @@ def _curves(figure: Curves) -> tuple[str, ...]:
         for x, y in _filled(points):
             if y <= figure.top * 1.0001:
                 cells[_DEEP - round(_DEEP * max(0.0, y) / figure.top)][round(_WIDE * (x - low) / span)] = mark
-    name = f"{figure.top:.4g}"
+    name = readable(figure.top, 4)
     lines = [figure.caption, f"{figure.y}"]
     for number, row in enumerate(cells):
         label = name if number == 0 else "0" if number == _DEEP else ""
         lines.append(f"{label:>{len(name)}} │{''.join(row).rstrip()}")
     lines.append(f"{'':>{len(name)}} └{'─' * (_WIDE + 1)}")
-    end = f"{high:.4g}"
-    lines.append(f"{'':>{len(name)}}  {f'{low:.4g}  {figure.x}':<{_WIDE + 1 - len(end)}}{end}")
+    end = readable(high, 4)
+    lines.append(f"{'':>{len(name)}}  {f'{readable(low, 4)}  {figure.x}':<{_WIDE + 1 - len(end)}}{end}")
     lines += [f"  {mark} {label}" for mark, (label, _) in zip(MARKS * len(figure.series), figure.series, strict=False)]
     return tuple(lines)
 

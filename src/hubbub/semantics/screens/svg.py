@@ -8,6 +8,7 @@ Tested in tests/semantics/screens/test_screens.py.
 
 import html
 
+from hubbub.core.numbers import readable
 from hubbub.semantics.screens.figures import Bars, Curves, Figure
 
 #: Colors of the series, distinguishable with color blindness; curves also differ in their dashes.
@@ -112,13 +113,13 @@ def _curves(figure: Curves, unit: str) -> tuple[str, str]:
         )
     foot = _TOP + _DEEP + 18
     drawing = (
-        f"{_frame('0', f'{figure.top:.4g}', unit)}"
+        f"{_frame('0', readable(figure.top, 4), unit)}"
         f'<svg x="{_LEFT}%" y="{_TOP}" width="{100 - _LEFT}%" height="{_DEEP}" viewBox="0 0 100 100"'
         f' preserveAspectRatio="none">{"".join(lines)}</svg>'
-        f'<text class="note" x="{_LEFT}%" y="{foot}" fill="{_SOFT}">{low:.4g}</text>'
+        f'<text class="note" x="{_LEFT}%" y="{foot}" fill="{_SOFT}">{readable(low, 4)}</text>'
         f'<text class="note" x="{50 + _LEFT / 2}%" y="{foot}" text-anchor="middle" fill="{_SOFT}">'
         f"{html.escape(figure.x)}</text>"
-        f'<text class="note" x="100%" y="{foot}" text-anchor="end" fill="{_SOFT}">{high:.4g}</text>'
+        f'<text class="note" x="100%" y="{foot}" text-anchor="end" fill="{_SOFT}">{readable(high, 4)}</text>'
     )
     return drawing, f"{figure.caption}: {figure.y} against {figure.x}. {_described(figure)}"
 
@@ -128,8 +129,8 @@ def _described(figure: Curves) -> str:
     words = []
     for name, points in figure.series:
         if figure.at is None:
-            words.append(f"{name}: {points[-1][1]:.4g} at {points[-1][0]:.4g}")
+            words.append(f"{name}: {readable(points[-1][1], 4)} at {readable(points[-1][0], 4)}")
             continue
         x, y = min(points, key=lambda point: abs(point[0] - (figure.at or 0.0)))
-        words.append(f"{name}: {y:.4g} at {x:.4g}")
+        words.append(f"{name}: {readable(y, 4)} at {readable(x, 4)}")
     return "; ".join(words)

@@ -66,6 +66,7 @@ def show(visit: Visit) -> Response:
         visit,
         form,
         release=release,
+        question=asked(release.receipt["query"]),
         numbers=shown,
         combined="combined" in release.receipt,
         refinable=refinable(release.receipt),
@@ -100,6 +101,18 @@ def laid_out(query: str) -> str:
     """
     parts = _QUOTED.split(_COMMENT.sub("", query))
     return "".join(part if place % 2 else _CLAUSE.sub(r"\n\1 ", part) for place, part in enumerate(parts))
+
+
+def asked(query: str) -> str:
+    """Break a query of the ledger into lines, with its limits on a line of its own.
+
+    >>> print(asked("SELECT COUNT(*) AS n FROM t -- rows = 1"))
+    SELECT COUNT(*) AS n
+    FROM t
+    -- rows = 1
+    """
+    limits = _COMMENT.search(query)
+    return laid_out(query) + (f"\n{limits[0].strip()}" if limits else "")
 
 
 def _datasets(release: Release) -> set[str]:
@@ -179,6 +192,7 @@ def _page(
     first = _first(found)
     filled = {
         "release": None,
+        "question": form["sql"],
         "numbers": "",
         "combined": False,
         "refinable": False,

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from hubbub.accounting.filters import Budget
 from hubbub.answers.budget import COMPOSED, BudgetOverview
 from hubbub.core import numbers
-from hubbub.core.numbers import brief, round_up
+from hubbub.core.numbers import readable, round_up
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.server import page_plots as plots
 from hubbub.server.pages.frame import Visit, drawing, require_role
@@ -202,7 +202,7 @@ def _analysts(visit: Visit, views: Sequence[BudgetOverview]) -> list[dict[str, A
                             "dataset": view.dataset,
                             "drawing": drawn,
                             "text": spent(state),
-                            "cap": brief(state.epsilon),
+                            "cap": readable(state.epsilon),
                         }
                     )
         none = {"dataset": "–", "drawing": "", "text": "through a group only", "cap": "–"}

@@ -5,7 +5,6 @@ Tested in tests/server/test_pages.py.
 
 import json
 from collections.abc import Collection
-from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -113,10 +112,7 @@ def facts(column: Column) -> str:
         shown = [_plain(value) for value in column.values[:_MAX_VALUES]]
         rest = len(column.values) - _MAX_VALUES
         return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
-    if column.bounds is None:
-        return ""
-    low, high = (_bounded(column, end) for end in (column.bounds.low, column.bounds.high))
-    return f"{low} to {high}"
+    return column.range_text
 
 
 def schemas(visit: Visit, names: Collection[str] | None = None) -> list[dict[str, Any]]:
@@ -208,12 +204,8 @@ def _tables(visit: Visit) -> list[Table]:
     return [Table.from_json(service.catalog.describe(principal, name)) for name in service.catalog.datasets(principal)]
 
 
-def _bounded(column: Column, end: Fraction) -> str:
-    if column.kind is Kind.DATE:
-        return (date(1970, 1, 1) + timedelta(days=int(end))).isoformat()
-    if column.kind is Kind.TIMESTAMP:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(end))).isoformat(" ", "minutes")[:16]
-    return brief(end)
+def _example(column: Column, value: int) -> str:
+    return str(value) if column.kind is Kind.INTEGER else column.bound_text(Fraction(value))
 
 
 def _plain(value: Value) -> str:
@@ -227,7 +219,7 @@ def _sample(column: Column, place: int) -> str:
     if column.bounds is not None:
         part = Fraction((place * 3 + len(column.name)) % 9 + 1, 10)
         value = column.bounds.low + (column.bounds.high - column.bounds.low) * part
-        return _bounded(column, value if column.kind is Kind.REAL else Fraction(round(value)))
+        return brief(value) if column.kind is Kind.REAL else _example(column, round(value))
     made = {Kind.INTEGER: str(1001 + place), Kind.REAL: f"{place}.5", Kind.BOOLEAN: str(place % 2 == 0).lower()}
     return made.get(column.kind) or {
         Kind.DATE: f"2020-0{place + 1}-15",

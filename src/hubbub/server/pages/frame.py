@@ -25,13 +25,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from hubbub.answers.bars import bars
 from hubbub.answers.release import Release
 from hubbub.answers.sampling import noise_sentences
 from hubbub.core.numbers import brief, round_down
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server.accounts import Principal
 from hubbub.server.free_pool import presented
+from hubbub.server.pages.answer_table import answer_table
 from hubbub.server.problems import redacted, status_of
 from hubbub.server.service import Service
 from hubbub.server.sessions import Sessions
@@ -243,7 +243,7 @@ def _environment() -> Environment:
         # for an attribute; the template escapes it like any text
         "tojson_text": lambda value: json.dumps(value, ensure_ascii=False),
     }
-    environment.globals |= {"bars": lambda release, column: Markup(bars(release, column)), "noise": noise, "paid": paid}  # noqa: S704 - our own SVG
+    environment.globals |= {"answer_table": answer_table, "noise": noise, "paid": paid}
     return environment
 
 

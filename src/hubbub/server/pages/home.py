@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from hubbub.answers.budget import BudgetOverview, CapState
 from hubbub.answers.estimate import significant
-from hubbub.core.numbers import brief, round_down, round_up
+from hubbub.core.numbers import brief, readable, round_down, round_up
 from hubbub.curator.question import Question
 from hubbub.errors import HubbubError
 from hubbub.server import page_plots as plots
@@ -81,7 +81,7 @@ def _bar(view: BudgetOverview, state: CapState, *, own: bool) -> dict[str, Any]:
 def spent(state: CapState) -> str:
     """Return how much of a cap is spent, as text."""
     amount = "an unknown part" if state.spent is None else round_up(state.spent)
-    return f"{amount} of ε = {brief(state.epsilon)} spent"
+    return f"{amount} of ε = {readable(state.epsilon)} spent"
 
 
 def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:

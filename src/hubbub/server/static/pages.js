@@ -84,6 +84,23 @@ function copyButtons() {
   }
 }
 
+// Show only the rows that contain what is typed.
+function findRows() {
+  const field = document.querySelector("input[data-find]");
+  if (!field) return;
+  field.closest(".find").hidden = false;
+  const rows = [...document.getElementById(field.dataset.find).rows], found = document.querySelector("[data-found]");
+  field.addEventListener("input", () => {
+    const wanted = field.value.trim().toLowerCase();
+    let count = 0;
+    for (const row of rows) {
+      row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
+      if (!row.hidden) count += 1;
+    }
+    found.textContent = wanted ? count + " of " + rows.length + " rows" : "";
+  });
+}
+
 // A form is sent only once: a second click would only wait for the same answer.
 function sendOnce() {
   for (const form of document.querySelectorAll("form[data-once]")) {
@@ -200,4 +217,4 @@ function screens() {
   });
 }
 
-ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); });
+ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); findRows(); });
