@@ -22,30 +22,30 @@ _FILLING = frozenset({"least", "greatest"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ColumnReads:
     """Where one relation is read: the names of its columns that matter, as far as clamping or a list can matter."""
 
     rel: Rel
     names: frozenset[str]
 
 
-def selections(query: Query) -> tuple[Reading, ...]:
+def selections(query: Query) -> tuple[ColumnReads, ...]:
     """List what conditions and keys read that clamping or a list can change."""
     plain = frozenset(col.name for scan in scans(query.relation) for col in scan.columns)
     loose = frozenset(name for scan in scans(query.relation) for name in scan.loose)
     found = list(_filters(query.relation, plain))
     for aggregate in query.aggregates:
         if aggregate.where is not None:
-            found.append(Reading(query.relation, _changed(aggregate.where, plain, condition=True)))
-    found += [Reading(query.relation, _changed(key.expr, plain) - loose) for key in query.keys]
+            found.append(ColumnReads(query.relation, _changed(aggregate.where, plain, condition=True)))
+    found += [ColumnReads(query.relation, _changed(key.expr, plain) - loose) for key in query.keys]
     return tuple(found)
 
 
-def arguments(query: Query) -> tuple[Reading, ...]:
+def arguments(query: Query) -> tuple[ColumnReads, ...]:
     """List what aggregates read that clamping or a list can change."""
     plain = frozenset(col.name for scan in scans(query.relation) for col in scan.columns)
     exprs = [expr for aggregate in query.aggregates for expr in aggregate.arguments]
-    return tuple(Reading(query.relation, _changed(expr, plain)) for expr in exprs)
+    return tuple(ColumnReads(query.relation, _changed(expr, plain)) for expr in exprs)
 
 
 def dropped(query: Query, tables: frozenset[str]) -> tuple[str, ...]:
@@ -110,13 +110,13 @@ def _same(comparison: FunctionCall, column: Col, *, condition: bool) -> bool:
     )
 
 
-def _filters(rel: Rel, plain: frozenset[str]) -> Iterator[Reading]:
+def _filters(rel: Rel, plain: frozenset[str]) -> Iterator[ColumnReads]:
     match rel:
         case Filter():
-            yield Reading(rel.input, _changed(rel.predicate, plain, condition=True))
+            yield ColumnReads(rel.input, _changed(rel.predicate, plain, condition=True))
         case PerUnit():
             tests = [each.where for _, each in rel.aggregates if each.where is not None]
-            yield from (Reading(rel.input, _changed(each, plain, condition=True)) for each in tests)
+            yield from (ColumnReads(rel.input, _changed(each, plain, condition=True)) for each in tests)
     for each in _inputs(rel):
         yield from _filters(each, plain)
 
