@@ -1,14 +1,17 @@
 """The exact (ε, δ) of continuous Gaussian noise on one number, and the least variance for an (ε, δ)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 from hubbub.core.interval import Interval, sqrt
 from hubbub.core.normal import density, mills
 from hubbub.errors import ParameterError
 
 _SIGNIFICANT = 10**12
+_ROOT, _LARGE = math.sqrt(2), 37.0  # a normal tail beyond is no double
 
 
 def profile(*, epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> Interval:
@@ -41,7 +44,23 @@ def least_variance(epsilon: Fraction, delta: Fraction) -> Fraction:
         delta,
         Fraction(1, 10**20),
         Fraction(10) ** 60,
+        guess=_near(float(epsilon), float(delta)),
     )
+
+
+def _near(epsilon: float, delta: float) -> float | None:
+    """Find about the least variance with doubles, so that few exact profiles are needed; None where that fails."""
+    low, high = -25.0, 70.0  # of the logarithm
+    try:
+        while high - low > 1e-10:
+            middle = (low + high) / 2
+            ratio = math.exp(-middle / 2)
+            a, b = ratio / 2 - epsilon / ratio, ratio / 2 + epsilon / ratio
+            other = math.exp(epsilon + math.log(math.erfc(b / _ROOT) / 2)) if b < _LARGE else 0.0
+            low, high = (low, middle) if math.erfc(-a / _ROOT) / 2 - other <= delta else (middle, high)
+    except (ValueError, OverflowError):
+        return None
+    return math.exp(high)
 
 
 def guard(epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> None:
@@ -54,12 +73,33 @@ def guard(epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Frac
         )
 
 
-def calibrated(profile_at: Callable[[Fraction], Interval], target: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """Find the least variance, rounded up in the 12th digit, whose profile is at most a δ."""
+def calibrated(
+    profile_at: Callable[[Fraction], Interval],
+    target: Fraction,
+    low: Fraction,
+    high: Fraction,
+    guess: float | None = None,
+) -> Fraction:
+    """Find the least variance, rounded up in the 12th digit, whose profile is at most a δ.
+
+    More noise is never worse, so that a variance below one that is not enough is not either. A good `guess` makes the
+    search shorter and changes nothing else.
+    """
+    lacking, sufficient = Fraction(0), Fraction(10) ** 80
+    profile_at = cache(profile_at)
 
     def enough(variance: Fraction) -> bool:
-        return profile_at(variance).high <= target
+        nonlocal lacking, sufficient
+        if lacking < variance < sufficient:
+            if profile_at(variance).high <= target:
+                sufficient = variance
+            else:
+                lacking = variance
+        return variance >= sufficient
 
+    for near in () if guess is None else _around(profile_at, target, guess):
+        if low < near < high:
+            enough(near)
     if enough(low):
         return low
     if not enough(high):
@@ -73,3 +113,17 @@ def calibrated(profile_at: Callable[[Fraction], Interval], target: Fraction, low
         middle_step = (bottom + top) // 2
         bottom, top = (bottom, middle_step) if enough(middle_step * step) else (middle_step, top)
     return top * step
+
+
+def _around(profile_at: Callable[[Fraction], Interval], target: Fraction, guess: float) -> Iterator[Fraction]:
+    """Give variances just below and above the least one: where the logarithms of two profiles near a guess meet δ's."""
+    one, other = (Fraction(guess) * (1 + Fraction(side, 10**7)) for side in (-1, 1))
+    yield one
+    yield other
+    aim = Decimal(target.numerator) / Decimal(target.denominator)
+    above, below = (float((profile_at(each).high / aim).ln()) for each in (one, other))
+    if above > below > -math.inf:
+        share = above / (above - below)
+        meeting = one + (other - one) * Fraction(share)
+        yield meeting * (1 - Fraction(1, 10 * _SIGNIFICANT))
+        yield meeting * (1 + Fraction(1, 10 * _SIGNIFICANT))

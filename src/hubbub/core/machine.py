@@ -5,6 +5,7 @@ Tested in tests/core/test_machine.py.
 
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 
 #: Where the kernel tells how much memory a control group may use: version 2, version 1.
@@ -14,8 +15,13 @@ _MB = 1_000_000
 
 def memory() -> int:
     """Return the memory in MB that this process may use: the machine's, or less in a container."""
+    return _memory(_CGROUPS)
+
+
+@cache  # every plan asks for it, and it is read from files
+def _memory(limits: tuple[Path, ...]) -> int:
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    sizes += [limit for path in _CGROUPS if (limit := _limit(path)) is not None]
+    sizes += [limit for path in limits if (limit := _limit(path)) is not None]
     return min(sizes) // _MB
 
 
