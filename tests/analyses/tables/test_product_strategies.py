@@ -5,6 +5,7 @@ import pytest
 
 from hubbub.analyses.tables.product_strategies import ProductStrategy, product_strategy
 from hubbub.analyses.tables.strategies import Strategy
+from hubbub.analyses.tables.strategy_search import DenseGram, grouped
 from hubbub.core.unit import Relation
 from hubbub.sql.noise import Noise
 
@@ -63,3 +64,14 @@ def test_large_counts_do_not_overflow() -> None:
     product = product_strategy([np.eye(3) + 1, np.eye(4) + 1], "laplace")
     counts = np.full(12, (1 << 62) + 12345, dtype=np.int64)
     assert (product.measured(counts) > 0).all()
+
+
+@pytest.mark.parametrize("size", [5, 6])
+def test_totals_that_weigh_more_than_bins_are_searched_to_an_end(size: int) -> None:
+    """Totals and single bins, the first of which nobody may ask for: no step of the search may lead to no inverse."""
+    for alone in (0, 1):
+        bins = np.diag(np.arange(size) >= alone).astype(np.float64)
+        for ratio in np.exp(np.linspace(-3, 5, 60)):
+            weights = grouped(DenseGram(ratio * np.ones((size, size)) + bins), 2)
+            assert np.isfinite(weights).all()
+            assert weights.max() < 1e7

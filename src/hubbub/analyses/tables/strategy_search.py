@@ -10,6 +10,7 @@ search for groups multiplies two large matrices. The search for the dense strate
 Tested in tests/analyses/tables/test_strategies.py.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ Slope = Callable[[Floats], tuple[float, Floats]]
 _MEMORY = 8  # steps that the search remembers
 _ROUNDS = 150
 _ENOUGH = 1e-5  # stops where a step gains no more than this share
+_HEAVY = 1e6  # groups that count so much more than bins are no strategy, and I + BBᵀ has no inverse in doubles
 _FIXED_POINT = 40
 _COARSE = 128  # bins of the grid on which the fixed point is found
 
@@ -119,6 +121,8 @@ def _grouped_error(weights: Floats, gram: Gram | DenseGram) -> tuple[float, Floa
     With S = D⁻¹·gram·D⁻¹ and H = M⁻¹BS the error is tr S − ΣB∘H. Its slope at fixed D is −2·B(I + BᵀB)⁻¹S(I + BᵀB)⁻¹,
     which is −2·(H − HBᵀ·M⁻¹B), and that in the totals 1/D is 2·diag(S − BᵀH)/totals.
     """
+    if not weights.max(initial=0.0) < _HEAVY:  # the search then takes a smaller step
+        return math.inf, np.zeros_like(weights)
     totals = 1 + weights.sum(axis=0)
     inner = np.linalg.solve(np.eye(len(weights)) + weights @ weights.T, weights)
     middle = gram.right_of(inner * totals) * totals
