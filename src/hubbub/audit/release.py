@@ -26,6 +26,7 @@ from hubbub.curator import history as past
 from hubbub.curator.opening import store_of, tables_of
 from hubbub.curator.question import Question
 from hubbub.curator.replay import declared_hash
+from hubbub.curator.running_totals import NAME as RUNNING_TOTALS
 from hubbub.curator.thresholds import COMPARED
 from hubbub.errors import HubbubError, QueryError
 
@@ -187,7 +188,8 @@ def _replay_plan(
     paper = document["receipt"]
     try:
         known = {name: _as_read(table, paper) for name, table in tables_of(config).items()}
-        plan = plan_again(_asked_in(terms, paper), known, salt=salt, hashing=config.hashing)
+        totals = paper.get("analysis") == RUNNING_TOTALS
+        plan = plan_again(_asked_in(terms, paper), known, salt=salt, hashing=config.hashing, totals=totals)
     except HubbubError as refusal:
         result.left_out.append(f"The query could not be planned again: {refusal.code} {refusal.message}")
         return

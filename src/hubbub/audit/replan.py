@@ -17,6 +17,7 @@ from hubbub.curator.batch import is_batch, prepare_batch
 from hubbub.curator.queries import prepare_queries
 from hubbub.curator.query import prepare_query
 from hubbub.curator.question import Question
+from hubbub.curator.running_totals import running_totals
 from hubbub.errors import AuditError
 from hubbub.sql.bind import bind_releases
 from hubbub.sql.blocks import within_blocks
@@ -53,8 +54,10 @@ def question_of(paper: Mapping[str, Any]) -> Question:
     )
 
 
-def plan_again(question: Question, tables: Mapping[str, Table], *, salt: str, hashing: Hash) -> PreparedAnalysis:
-    """Plan a query from the declarations alone, rendered for DuckDB."""
+def plan_again(
+    question: Question, tables: Mapping[str, Table], *, salt: str, hashing: Hash, totals: bool = False
+) -> PreparedAnalysis:
+    """Plan a query from the declarations alone, rendered for DuckDB; `totals` says that its receipt has chosen sums."""
     rendering, delta = RenderOptions(salt, hashing, DUCKDB), question.allowed_delta(Fraction(0))
     if calls.is_call(question.sql):
         call = calls.parse_call(question.sql)
@@ -81,7 +84,8 @@ def plan_again(question: Question, tables: Mapping[str, Table], *, salt: str, ha
     epsilon = question.requested_epsilon()
     if isinstance(query, Queries):
         return prepare_queries(query, question, lambda _: rendering, epsilon=epsilon, delta=delta, most=MAX_CELLS)
-    return prepare_query(query, question, rendering, epsilon=epsilon, delta=delta)
+    planned = prepare_query(query, question, rendering, epsilon=epsilon, delta=delta)
+    return running_totals(planned, question, rendering, delta=delta) if totals else planned
 
 
 def _split(text: str) -> tuple[str, tuple[Value, ...], dict[str, Fraction], dict[str, Any]]:

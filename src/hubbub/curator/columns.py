@@ -10,6 +10,7 @@ from hubbub.curator.public_rows import PublicRowsQuery
 from hubbub.curator.queries import PreparedQueries
 from hubbub.curator.query import PreparedQuery
 from hubbub.curator.release_query import ReleaseQuery
+from hubbub.curator.running_totals import PreparedRunningTotals
 from hubbub.sql.estimates import mentioned
 from hubbub.sql.expressions import Col
 from hubbub.sql.ordinary_sql import kind_of
@@ -34,6 +35,8 @@ def columns_of(
             return _computed(query.after)
         case PublicRowsQuery() | PreparedQuery():
             return _selected(query.plan.query)
+        case PreparedRunningTotals():
+            return _computed(query.after)
         case PreparedQueries():
             return _selected(query.parts[-1].plan.query) if query.after is None else _computed(query.after)
     return None

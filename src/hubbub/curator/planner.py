@@ -23,6 +23,7 @@ from hubbub.curator.public_rows import PublicRowsQuery, public_rows_query
 from hubbub.curator.queries import prepare_queries, selects_groups, solve_queries
 from hubbub.curator.query import prepare_query
 from hubbub.curator.question import Question
+from hubbub.curator.running_totals import running_totals
 from hubbub.engines.base import Engine
 from hubbub.engines.multi_engine import engine_for
 from hubbub.engines.registry import engine_named
@@ -102,7 +103,7 @@ class Planner:
         planned = prepare_query(query, question, options, epsilon=epsilon, delta=delta, most=most)
         size.check(planned.plan, most=most, joint=question.joint)
         self._check_work(planned.plan)
-        return planned
+        return running_totals(planned, question, options, delta=delta)
 
     def _plan_queries(self, analyst: str, question: Question, queries: Queries, salt: str) -> PreparedAnalysis:
         """Plan several releases of one statement."""

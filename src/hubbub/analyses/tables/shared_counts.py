@@ -136,7 +136,7 @@ class SharedBlock:
     def matrices(self, count: LinearCount) -> list[Floats]:
         """Give the matrix of a count for each column, by bins."""
         return [
-            _binned(count.matrices.get(column.name), bins)
+            binned(count.matrices.get(column.name), bins)
             for column, bins in zip(self.counted.columns, self.bins, strict=True)
         ]
 
@@ -168,6 +168,10 @@ class SharedBlock:
         found = estimated
         for axis, matrix in enumerate(self.matrices(count)):
             found = np.moveaxis(np.tensordot(matrix, found, axes=(1, axis)), 0, axis)
+        return self.in_order(found, count)
+
+    def in_order(self, found: Floats, count: LinearCount) -> Floats:
+        """Bring an array with an axis for each column into the order of the cells of an answer."""
         names = [column.name for column in self.counted.columns]
         keys = [names.index(name) for name in count.matrices]
         order = [*keys, *(place for place in range(len(names)) if place not in keys)]
@@ -286,12 +290,12 @@ def _block(
         for count, deviation in question.counts()
     ]
     bins = tuple(
-        _bins([count.matrices.get(column.name) for count, _ in counts], column.size) for column in counted.columns
+        bins_of([count.matrices.get(column.name) for count, _ in counts], column.size) for column in counted.columns
     )
     grams = [np.zeros((int(each.max()) + 1,) * 2) for each in bins]
     for count, weight in counts:
         parts = [
-            _binned(count.matrices.get(column.name), each) for column, each in zip(counted.columns, bins, strict=True)
+            binned(count.matrices.get(column.name), each) for column, each in zip(counted.columns, bins, strict=True)
         ]
         sizes = [float((part**2).sum()) / len(part) for part in parts]
         for axis, part in enumerate(parts):
@@ -300,7 +304,7 @@ def _block(
     return SharedBlock(counted, bins, places, tuple(questions), product_strategy(grams, budget.noise))
 
 
-def _bins(matrices: Sequence[Floats | None], size: int) -> Counts:
+def bins_of(matrices: Sequence[Floats | None], size: int) -> Counts:
     """Number the values of a column so that values with equal columns in all matrices are one bin."""
     rows = [np.ones((1, size)) if matrix is None else matrix for matrix in matrices]
     stacked = np.unique(np.vstack(rows), axis=0)
@@ -311,7 +315,7 @@ def _bins(matrices: Sequence[Floats | None], size: int) -> Counts:
     return found
 
 
-def _binned(matrix: Floats | None, bins: Counts) -> Floats:
+def binned(matrix: Floats | None, bins: Counts) -> Floats:
     """Give the columns of a matrix for bins; a column that a count does not read adds up all bins."""
     size = int(bins.max()) + 1
     if matrix is None:

@@ -1,0 +1,296 @@
+"""Running totals in SQL: the sums behind them, what they are charged, and when they are used."""
+
+import random
+from collections.abc import Callable, Iterator
+from datetime import date
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from hubbub.accounting.cost import blocks_of_facts
+from hubbub.accounting.store import EntryFilter
+from hubbub.analyses.tables.product_strategies import ProductStrategy
+from hubbub.analyses.tables.strategies import identity, strategy
+from hubbub.audit.receipt import check_receipt
+from hubbub.audit.release import audit
+from hubbub.audit.replan import plan_again
+from hubbub.audit.replay import replay
+from hubbub.config import load
+from hubbub.core.unit import Relation
+from hubbub.curator import Curator, planner
+from hubbub.curator import receipt as receipts
+from hubbub.curator.opening import open_curator, tables_of
+from hubbub.curator.query import PreparedQuery
+from hubbub.curator.question import Question
+from hubbub.curator.running_totals import PreparedRunningTotals
+from hubbub.sql.measures import Sensitivity
+
+YAML = """
+version: 1
+datasets:
+  visits:
+    source: visits.parquet
+    unit: {column: person, groups: 1, rows: 2}
+    columns:
+      day: {type: date, bounds: [2026-01-01, 2026-02-28]}
+      ward: {values: [30, 7, 12]}
+      region: {values: [South, North]}
+      cost: {values: [0, 1, 2]}
+    BLOCKS
+    budget: {epsilon: 20}
+analysts: {ana: {visits: {epsilon: 5}}}
+"""
+BLOCKS = "blocks: {column: day, by: month, from: 2026-01, until: 2026-02, budget: {epsilon: 5}}"
+DAYS = "SELECT day, SUM(COUNT(*)) OVER (ORDER BY day) AS n FROM visits GROUP BY day"
+REGIONS = (
+    "SELECT region, day, SUM(COUNT(*)) OVER (PARTITION BY region ORDER BY day ROWS UNBOUNDED PRECEDING) AS n"
+    " FROM visits WHERE cost > 0 AND day < '2026-02-14' GROUP BY region, day ORDER BY day DESC, region"
+)
+COUNTS = {
+    DAYS: "SELECT day, count(*) FROM visits GROUP BY day",
+    REGIONS: "SELECT region, day, count(*) FROM visits WHERE cost > 0 AND day < '2026-02-14' GROUP BY region, day",
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows on 58 of 59 days, two of them outside of the bounds and without a day; nobody has more than one row."""
+    path = tmp_path_factory.mktemp("visits") / "visits.parquet"
+    rows = (
+        "SELECT 'p' || i AS person, DATE '2026-01-01' + CAST(i * i % 58 AS INTEGER) AS day,"
+        " [7, 12, 30][1 + i % 3] AS ward, ['North', 'South'][1 + i % 2] AS region, i % 3 AS cost FROM range(700) t(i)"
+    )
+    duckdb.sql(f"COPY ({rows} UNION ALL SELECT 'x', NULL, 7, 'North', 1) TO '{path}'")
+    return path
+
+
+def opened(folder: Path, data: Path, blocks: str = "") -> Curator:
+    text = YAML.replace("visits.parquet", str(data)).replace("    BLOCKS\n", f"    {blocks}\n" if blocks else "")
+    (folder / "hubbub.yaml").write_text(text)
+    return open_curator(load(folder / "hubbub.yaml"))
+
+
+@pytest.fixture
+def curator(tmp_path: Path, data: Path) -> Iterator[Curator]:
+    with opened(tmp_path, data) as found:
+        yield found
+
+
+def plan(curator: Curator, sql: str, epsilon: str = "0.5", **options: Any) -> Any:
+    return curator.planner.plan("ana", Question(sql, epsilon=epsilon, **options), salt="s")
+
+
+def truth(data: Path, sql: str) -> dict[tuple[Any, ...], int]:
+    """Add up the exact counts in Python."""
+    with duckdb.connect() as database:
+        rows = database.execute(COUNTS[sql].replace("FROM visits", f"FROM '{data}'")).fetchall()
+    counted = {row[:-1]: row[-1] for row in rows if row[-2] is not None}
+    return {
+        (*rest, day): sum(n for (*other, earlier), n in counted.items() if other == rest and earlier <= day)
+        for *rest, day in counted
+    }
+
+
+# ── the theorem ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["root", "groups", "identity"])
+@pytest.mark.parametrize("relation", Relation)
+def test_no_unit_moves_the_measured_sums_by_more_than_was_charged_for(name: str, relation: Relation) -> None:
+    """All contributions of one unit, at most two rows over 2 × 4 cells, and all pairs of them where one is replaced."""
+    product = ProductStrategy((identity(2), strategy(name, 4, "prefixes")))
+    stated = product.sensitivity(contribution=2, relation=relation)
+    units = {()} | {c for k in (1, 2) for c in combinations_with_replacement(range(8), k)}
+    vectors = [np.bincount(np.array(unit, dtype=np.int64), minlength=8) for unit in units]
+    nothing = [np.zeros(8, dtype=np.int64)]
+    others = nothing if relation is Relation.ADD_REMOVE else vectors
+    moves = [product.measured(one) - product.measured(other) for one in vectors for other in others]
+    assert max(int(np.abs(each).sum()) for each in moves) <= stated.l1
+    assert max(int((each * each).sum()) for each in moves) <= stated.l2_squared
+    if relation is Relation.ADD_REMOVE:  # nothing is charged that cannot happen
+        assert max(int(np.abs(each).sum()) for each in moves) == stated.l1
+        assert max(int((each * each).sum()) for each in moves) == stated.l2_squared
+
+
+class Silent:
+    """A mechanism without noise."""
+
+    def sample(self, value: Any, source: object) -> Any:
+        del source
+        return value
+
+
+@pytest.mark.parametrize("sql", COUNTS)
+def test_totals_without_noise_are_exact(curator: Curator, data: Path, sql: str) -> None:
+    planned = plan(curator, sql)
+    assert isinstance(planned, PreparedRunningTotals)
+    block, count = planned.counts.block, planned.counts.count
+
+    class Run:
+        source = None
+
+    found = curator.engine.run(planned.statements[0]).through(
+        lambda table: block.answer(block.through(table, Silent(), Run()), count)  # type: ignore[arg-type]
+    )
+    columns, _ = receipts.outputs(planned._answer(found))
+    told = {row[:-1]: row[-1] for row in zip(*(each.values for each in columns), strict=True)}
+    expected = truth(data, sql)
+    assert {key: told[key] for key in expected} == expected
+    assert len(told) == planned.cells
+
+
+def test_the_stated_variances_are_those_of_the_factorization(curator: Curator) -> None:
+    """Computed again from the whole matrices: W (AᵀA)⁻¹ Wᵀ, where W adds up the bins of each region."""
+    counts = plan(curator, REGIONS).counts
+    whole = np.ones((1, 1))
+    for factor in counts.block.strategy.factors:
+        whole = np.kron(whole, factor.matrix.astype(float))
+    size = whole.shape[1]
+    columns = [counts.block.answer(row.reshape(counts.block.strategy.shape), counts.count) for row in np.eye(size)]
+    workload = np.array(columns).T
+    scale = float(counts.mechanism.scale)
+    expected = np.diag(workload @ np.linalg.inv(whole.T @ whole) @ workload.T) * 2 * scale**2
+    np.testing.assert_allclose(counts.variances, expected, rtol=1e-6)
+
+
+def test_intervals_hold_in_19_of_20_draws(curator: Curator) -> None:
+    """With noise of another sampler. A share of .93 in 4,000 draws is 5.8 deviations below .95: below 1e-8 a cell."""
+    counts = plan(curator, DAYS).counts
+    noise = np.random.default_rng(7).laplace(
+        scale=float(counts.mechanism.scale), size=(4000, counts.block.strategy.sums)
+    )
+    moved = np.array([counts.block.answer(counts.block.strategy.estimated(row), counts.count) for row in noise])
+    assert (np.abs(moved) <= counts.half_widths()).mean(axis=0).min() >= 0.93
+    assert (np.abs(moved) <= counts.half_widths() / 1.5).mean(axis=0).max() < 0.93  # too narrow ones are noticed
+
+
+# ── the query ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("sql", COUNTS)
+def test_an_answer_is_near_the_truth_and_says_how_it_was_made(curator: Curator, data: Path, sql: str) -> None:
+    """Ten half widths are 21 deviations: a false alarm has a probability below 1e-8."""
+    estimate = curator.estimate("ana", Question(sql, epsilon="0.5"))
+    release = curator.query("ana", Question(sql, epsilon="0.5"))
+    keys = [output.values for output in release.outputs[:-1]]
+    total = release.outputs[-1]
+    assert total.low is not None
+    assert total.high is not None
+    numbers = zip(total.values, total.low, total.high, strict=True)
+    told: dict[Any, Any] = dict(zip(zip(*keys, strict=True), numbers, strict=True))
+    half = estimate.expected[0].plus_minus
+    for key, exact in truth(data, sql).items():
+        value, low, high = told[key]
+        assert abs(value - exact) <= 10 * half
+        assert low <= value <= high
+    assert any("running totals along day" in line for line in release.receipt["derivation"])
+    assert release.receipt["analysis"] == "running_totals"
+    assert check_receipt(release.document()).sound
+    days = release.outputs[-2].values if sql == REGIONS else release.outputs[0].values
+    assert list(days) == sorted(days, reverse=sql == REGIONS)  # type: ignore[type-var]
+
+
+def test_totals_have_less_noise_than_added_counts(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = plan(curator, DAYS)
+    monkeypatch.setattr(planner, "running_totals", lambda planned, *_, **__: planned)
+    added = plan(curator, DAYS, "0.500001")
+    assert isinstance(added, PreparedQuery)
+    deviation = added.plan.measures[0].deviation
+    assert planned.counts.variances.mean() < 0.6 * deviation**2 * np.mean(np.arange(1, 60))
+    assert planned.epsilon == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT ward, SUM(COUNT(*)) OVER (ORDER BY ward) AS n FROM visits GROUP BY ward",  # three values gain nothing
+        DAYS.replace("OVER (ORDER BY day)", "OVER (ORDER BY day DESC)"),
+        DAYS.replace("OVER (ORDER BY day)", "OVER ()"),
+        DAYS.replace("SUM(COUNT(*))", "AVG(COUNT(*))"),
+        DAYS.replace("ORDER BY day)", "ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW)"),
+        DAYS.replace("AS n", "AS n, COUNT(*) AS c"),
+        DAYS.replace("COUNT(*)", "COUNT(DISTINCT person)"),
+        f"{DAYS} HAVING COUNT(*) > 3",
+        f"{DAYS} ORDER BY n LIMIT 3",
+        "SELECT region, day, SUM(COUNT(*)) OVER (ORDER BY day) AS n FROM visits GROUP BY region, day",
+    ],
+)
+def test_other_queries_are_answered_as_before(curator: Curator, sql: str) -> None:
+    assert not isinstance(plan(curator, sql), PreparedRunningTotals)
+
+
+@pytest.mark.parametrize("options", [{"rows": 1}, {"groups": 1}, {"raw": True}])
+def test_what_is_asked_about_counts_is_answered_from_counts(curator: Curator, options: dict[str, Any]) -> None:
+    assert isinstance(plan(curator, DAYS), PreparedRunningTotals)
+    assert not isinstance(plan(curator, DAYS, **options), PreparedRunningTotals)
+    exact = curator.planner.plan("ana", Question(DAYS, within=40), salt="s")
+    assert not isinstance(exact, PreparedRunningTotals)
+
+
+def test_answers_from_before_stay_free(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that was charged with noise on every count is found again, and so is one with chosen sums.
+
+    The deployment is opened again in between, as plans are remembered.
+    """
+    with opened(tmp_path, data) as curator, monkeypatch.context() as patched:
+        patched.setattr(planner, "running_totals", lambda planned, *_, **__: planned)
+        first = curator.query("ana", Question(DAYS, epsilon="0.25"))
+        assert "after" in first.receipt
+    with opened(tmp_path, data) as curator:
+        assert isinstance(plan(curator, DAYS, "0.25"), PreparedRunningTotals)
+        again = curator.query("ana", Question(DAYS, epsilon="0.25"))
+        assert (again.replayed, again.outputs) == (True, first.outputs)
+        new = curator.query("ana", Question(DAYS, epsilon="0.5"))
+        assert (new.replayed, "analysis" in new.receipt) == (False, True)
+    with opened(tmp_path, data) as curator:
+        assert curator.query("ana", Question(DAYS, epsilon="0.5")).replayed
+        assert curator.ledger.verify().sound
+
+
+def test_a_total_is_charged_to_the_blocks_that_it_reads(tmp_path: Path, data: Path) -> None:
+    """Without a condition to all blocks, and with one to January alone, whose rows are those that are counted."""
+    january = DAYS.replace("GROUP BY", "WHERE day < '2026-02-01' GROUP BY")
+    with opened(tmp_path, data, BLOCKS) as curator:
+        for sql, last in ((DAYS, date(2026, 2, 28)), (january, date(2026, 1, 31))):
+            (statement,) = plan(curator, sql).statements
+            counted = curator.engine.run(statement).through(lambda found: int(found["m0"].sum()))
+            assert counted == max(n for (day,), n in truth(data, DAYS).items() if day <= last)
+            release = curator.query("ana", Question(sql, epsilon="1"))
+            value = dict(zip(release.outputs[0].values, release.outputs[1].values, strict=True))[date(2026, 1, 31)]
+            exact = truth(data, DAYS)[date(2026, 1, 31),]
+            assert isinstance(value, int)
+            assert abs(value - exact) <= 10 * curator.estimate("ana", Question(sql, epsilon="1")).expected[0].plus_minus
+        with curator.ledger.snapshot() as snapshot:
+            charged = [blocks_of_facts(entry.facts) for entry in snapshot.entries(EntryFilter(kind="charge"))]
+        assert [each.text() for each in charged if each is not None] == ["2026-01 to 2026-02", "2026-01"]
+
+
+def test_a_release_is_planned_again_and_replayed_on_neighbors(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit runs the plan on simulated neighbors, and notices a bound on rows that the statement does not have."""
+    with opened(tmp_path, data) as curator:
+        release = curator.query("ana", Question(DAYS, epsilon="0.5"))
+        config, number = curator.config, release.receipt["ledger"][0]["sequence"]
+    found = audit(config, number, worlds=1, chance=random.Random(1))
+    assert (found.problems, found.left_out) == ([], [])
+    assert any(line.startswith("replayed on simulated data") for line in found.lines)
+    monkeypatch.setattr(ProductStrategy, "sensitivity", _halved(ProductStrategy.sensitivity))
+    planned = plan_again(
+        Question(DAYS, epsilon="0.5"), tables_of(config), salt="s", hashing=config.hashing, totals=True
+    )
+    replayed = replay(planned, tables_of(config), worlds=6, chance=random.Random(1))
+    assert replayed.problems
+
+
+def _halved(stated: Callable[..., Sensitivity]) -> Callable[..., Sensitivity]:
+    def half(*args: Any, **options: Any) -> Sensitivity:
+        whole = stated(*args, **options)
+        return Sensitivity(whole.l1 // 2, whole.l2_squared // 4)
+
+    return half
