@@ -190,6 +190,10 @@ def test_an_answer_is_near_the_truth_and_says_how_it_was_made(curator: Curator, 
         assert low <= value <= high
     assert any("running totals along day" in line for line in release.receipt["derivation"])
     assert release.receipt["analysis"] == "running_totals"
+    assert release.left_out is not None
+    assert (release.left_out.rows, release.left_out.groups, release.left_out.rows_total) == (2, None, None)
+    lists = (release.left_out.unlisted, release.left_out.ungrouped)
+    assert lists == ((("cost",), ("region",)) if sql == REGIONS else ((), ()))
     assert check_receipt(release.document()).sound
     days = release.outputs[-2].values if sql == REGIONS else release.outputs[0].values
     assert list(days) == sorted(days, reverse=sql == REGIONS)  # type: ignore[type-var]

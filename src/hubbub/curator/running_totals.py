@@ -24,6 +24,7 @@ from hubbub.core.events import Composed
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Kind
 from hubbub.curator import receipt as receipts
+from hubbub.curator.left_out import describe
 from hubbub.curator.query import PreparedQuery
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError, QueryError
@@ -88,10 +89,12 @@ class PreparedRunningTotals(PreparedAnalysis):
         return {"analysis": NAME}
 
     def left_out(self) -> LeftOut:
-        """State the one bound on all rows of a unit."""
-        table, most = self.private[0], self.counts.block.counted.contribution
-        unit = None if table.unit is None else table.unit.column
-        return LeftOut(table.name) if unit is None else LeftOut(table.name, unit, rows=most, filtered=True)
+        """State the one bound on all rows of a unit, and what the query reads otherwise than it is stored."""
+        stated = describe(self.query)
+        if stated.unit is None:
+            return stated
+        most = self.counts.block.counted.contribution
+        return replace(stated, groups=None, rows=most, rows_total=None, counts="rows", by=None, filtered=True)
 
     @property
     def after(self) -> After:
