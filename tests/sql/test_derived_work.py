@@ -1,12 +1,16 @@
 """The work of one derivation is bounded, whatever was released before."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pytest
+from tests.sql.test_derived import planned, source
 
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import derived
-from hubbub.sql.coarser import SourceView
+from hubbub.sql.coarser import SourceView, view
+from hubbub.sql.measured import describe
 from hubbub.sql.terms import MOST_VIEWS, Source, mean_of_views
 
 
@@ -37,3 +41,29 @@ def test_the_most_exact_views_are_averaged() -> None:
     best = sorted(range(count), key=lambda place: scales[place])[:MOST_VIEWS]
     assert {term.view for term in terms} == set(best)
     assert sum(term.weight for term in terms) == 1
+
+
+def test_many_releases_of_one_query_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out of 100 releases at one price is what a mean of 32 views has no room for."""
+    text, finer = "SELECT COUNT(*), SUM(cost) FROM v", "SELECT site, COUNT(*), SUM(cost) FROM v GROUP BY site"
+    described = describe(planned(text), (None, None))
+    assert described is not None
+    cheap, dear, fine = source(planned(text)), source(planned(text, epsilon=2)), source(planned(finer, epsilon=4))
+    sources = [Source(n, each.facts, each.noises) for n, each in enumerate([*[cheap] * 50, fine, *[dear] * 50], 2)]
+    looked = list[int]()
+    original = view
+
+    def counted(*args: Any) -> Any:
+        looked.append(args[2])
+        return original(*args)
+
+    monkeypatch.setattr(derived, "view", counted)
+    few = derived.derive(described, sources)
+    assert len(looked) == 2
+    monkeypatch.setattr(derived, "MOST_VIEWS", 1000)
+    every = derived.derive(described, sources)
+    assert few is not None
+    assert every is not None
+    assert few.used == every.used
+    assert [each.weight for each in few.terms[0]] == [each.weight for each in every.terms[0]]
+    assert few.plan.measures == every.plan.measures

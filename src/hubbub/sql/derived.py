@@ -4,6 +4,7 @@ Nothing here reads a noisy number but `sums`, and whether a query can be derived
 depends on one. Tested in tests/sql/test_derived.py.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,14 +22,14 @@ from hubbub.sql.aggregates.table import formulas
 from hubbub.sql.allocation import MAX_STEPS, Allocation, expected_errors
 from hubbub.sql.coarser import SourceView, view
 from hubbub.sql.expected import output_errors
-from hubbub.sql.measured import MOST_SUMS, Described, Undescribed, size_of
+from hubbub.sql.measured import MOST_SUMS, Described, Undescribed
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noise import AnyNoise, LinearNoise, Noise, NoisyMeasure, NoNoise, variance_of
 from hubbub.sql.overlaps import Overlaps, Solved
 from hubbub.sql.plan import Plan
 from hubbub.sql.residual_views import MOST_CELLS as MOST_OF_CUBE
 from hubbub.sql.residual_views import residual_view
-from hubbub.sql.terms import Source, ViewTerm, fits, mean_of_views, noise_of
+from hubbub.sql.terms import MOST_VIEWS, Source, ViewTerm, fits, mean_of_views, noise_of
 
 #: The most cells of sources that are looked at for one query, the smallest sources first: each is evaluated.
 MOST_CELLS = 200_000
@@ -131,7 +132,8 @@ def _classes(described: Described, sources: Sequence[Source]) -> list[list[Sourc
     found: dict[str, list[SourceView]] = {"[]": []} if described.by_row else {}
     limits = described.plan.limits
     bounds = None if limits is None else limits.to_json()
-    names = described.rows.where.keys()
+    names, known = described.rows.where.keys(), dict[str, SourceView | None]()
+    alike_views = Counter[tuple[str, str, str]]()
     able = [place for place, source in enumerate(sources) if source.conditions <= names]
     for position, source in _within([sources[place] for place in able]):
         place, first = able[position], 0
@@ -140,15 +142,25 @@ def _classes(described: Described, sources: Sequence[Source]) -> list[list[Sourc
             if whole is not None:
                 found["[]"].append(whole)
             continue
-        for part, form in enumerate(source.facts["sets"]):
-            size = size_of(form)
-            each = view(described, source.facts, place, part, first) if fits(described, source) else None
+        if not fits(described, source):
+            continue
+        for part, (form, size) in enumerate(zip(source.facts["sets"], source.sizes, strict=True)):
+            name, begins = source.forms[part], first
             first += size
+            # of views that are as exact as each other, a mean has the first ones
+            alike_views[name, source.measures, source.scales] += not source.shared
+            if alike_views[name, source.measures, source.scales] > MOST_VIEWS:
+                continue
+            if name not in known:  # many releases of one query have one form
+                known[name] = view(described, source.facts, place, part, begins)
+            each = known[name]
             same = each is not None and each.same and source.facts["bounds"] == bounds
             if each is None or not (described.by_row or same or _keeps_more(described, source, size)):
                 continue
             alike = [] if described.by_row or same else [form, source.facts["where"], source.facts["bounds"]]
-            found.setdefault(dumps(alike, sort_keys=True), []).append(replace(each, same=same))
+            found.setdefault(dumps(alike, sort_keys=True), []).append(
+                replace(each, source=place, part=part, first=begins, same=same)
+            )
     return list(found.values())
 
 
@@ -169,7 +181,7 @@ def _within(sources: Sequence[Source]) -> list[tuple[int, Source]]:
 
 def _cells_of(source: Source) -> int:
     """Count the cells that are looked at: of a cube, those of one marginal."""
-    return MOST_OF_CUBE if source.cube else sum(map(size_of, source.facts["sets"]))
+    return MOST_OF_CUBE if source.cube else sum(source.sizes)
 
 
 def _keeps_more(described: Described, source: Source, cells: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from hubbub.core.chunked_json import dumps
 from hubbub.sql.atoms import Grouping, grouping
 from hubbub.sql.coarser import SourceView
-from hubbub.sql.measured import CUBE_FORMAT, Described, parsed
+from hubbub.sql.measured import CUBE_FORMAT, Described, parsed, size_of
 from hubbub.sql.noise import AnyNoise, LinearNoise, NoNoise, variance_of
 
 #: Weights are multiples of one part in so many: the loss of precision is below a millionth.
@@ -57,6 +57,16 @@ class Source:
     def measures(self) -> str:
         """The one form of its measures."""
         return dumps(self.facts["measures"], sort_keys=True)
+
+    @cached_property
+    def scales(self) -> str:
+        """The one form of its noises and bounds: sources of one query with equal forms are as exact as each other."""
+        return repr((self.noises, self.facts.get("bounds")))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of cells of each grouping set."""
+        return tuple(map(size_of, self.facts.get("sets", ())))
 
     @cached_property
     def variances(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -154,17 +164,21 @@ def mean_of_views(
 ) -> tuple[ViewTerm, ...]:
     """Return the mean of what several views estimate, weighted by inverse variance."""
     found: list[tuple[tuple[ViewTerm, ...], Fraction]] = []
+    made: dict[str, tuple[ViewTerm, ...]] = {}
     for place, each in enumerate(views):
-        cut = not (by_row or each.same) and "total" in sources[each.source].facts["bounds"]
+        source = sources[each.source]
+        cut = not (by_row or each.same) and "total" in source.facts["bounds"]
         if (each.most > 1 or cut) and form["kind"] not in ("rows", "sum"):
             continue
-        terms = from_view(form, place, sources[each.source].facts["measures"], converting=converting)
+        if source.measures not in made:  # many releases of one query have the same measures
+            made[source.measures] = from_view(form, 0, source.facts["measures"], converting=converting)
+        terms = tuple(ViewTerm(place, term.place, term.weight) for term in made[source.measures])
         if terms:
-            found.append((terms, variance_of(noise_of(terms, views, sources))))
+            found.append((terms, _variance(terms, each, views, sources)))
     if not found:
         return ()
     found = _one_of_each_pool(found, views, sources)
-    best = sorted(range(len(found)), key=lambda place: found[place][1])[:MOST_VIEWS]
+    best = sorted(range(len(found)), key=lambda place: float(found[place][1]))[:MOST_VIEWS]
     found = [found[place] for place in sorted(best)]
     known = [each for each in found if not each[1]]
     weights = [Fraction(1)] if known else inverse_weights([variance for _, variance in found])
@@ -175,6 +189,17 @@ def mean_of_views(
         for term in terms
         if weight
     )
+
+
+def _variance(
+    terms: Sequence[ViewTerm], each: SourceView, views: Sequence[SourceView], sources: Sequence[Source]
+) -> Fraction:
+    """Return the variance of `noise_of`; where every cell has a draw of its own, from those of the cells."""
+    source = sources[each.source]
+    if each.made is not None or source.shared:
+        return variance_of(noise_of(terms, views, sources))
+    own = [source.variances[term.place][each.part] * term.weight**2 for term in terms]
+    return each.most * (own[0] if len(own) == 1 else sum(own, Fraction(0)))
 
 
 def _one_of_each_pool(
