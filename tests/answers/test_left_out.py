@@ -56,8 +56,8 @@ SENTENCES = {
     "full": (
         FULL,
         "Each tailnum counts in at most 12 groups, with at most 60 rows in each. This leaves out about 50% (±2.8%) of"
-        " the rows of flights, according to its profile (charge 17). That is the share over the whole dataset; among"
-        " the selected rows it may differ. It is about units with up to 512 rows; at most 71 units have more. air_time"
+        " the rows of flights of units with up to 512 rows, according to its profile (charge 17); at most 71 units have"
+        " more. That is the share over the whole dataset; among the selected rows it may differ. air_time"
         " is clamped to 0 to 400; about 1.0% (±1.0%) of its values (one row of each tailnum) are outside. delay is"
         " clamped to -60 to 120. Rows where tailnum is NULL are in no answer. The profile is of another version or part"
         " of the data.",

@@ -146,6 +146,27 @@ def test_quantiles_shares_outside_and_nulls_are_those_of_the_bins() -> None:
     assert Profile(narrow).recommended_bounds("age") == (0.0, 2.0)
 
 
+def test_quantiles_of_hardly_any_values_are_not_stated() -> None:
+    """All values are NULL: the counts are noise alone, and quantiles of noise say nothing about the column."""
+    made = model(np.ones(1000, dtype=np.int64), None, 0.0)
+    made["values"]["empty"] = values([1000, 3, -8, 12, -5, 7, 2, -4, 1], 10.0)
+    made["values"]["full"] = values([0, 0, 0, 250, 250, 250, 250, 0, 0], 10.0)
+    made["values"]["exact"] = values([990, 0, 0, 0, 10, 0, 0, 0, 0])
+    empty, full, exact = profile_view.column_facts(Profile(made))
+    assert empty.cells[-2:] == ("not known: hardly any values", "–")
+    assert full.cells[-1] == "0 to 4"
+    assert exact.cells[-1] == "1 to 2"
+
+
+def test_the_heading_says_which_units_the_shares_are_about() -> None:
+    sizes = np.array([1] * 500 + [1000])
+    made = model(sizes, None, 0.0)
+    assert profile_view.row_bounds_title(Profile(made)) == "Bounds on rows"
+    made["rows"]["deviation"] = 10.0  # the one large unit no longer stands out
+    assert profile_view.row_bounds_title(Profile(made)) == "Bounds on rows, for units with 1 row"
+    assert "those with 1 row have" in profile_view.summary(Profile(made))
+
+
 def test_groups_left_out_follow_from_the_groups_of_each_unit() -> None:
     made = model(np.ones(100, dtype=np.int64), None, 0.0)
     made["groups"]["origin"] = {"levels": [1, 2, 3], "counts": [50, 30, 20], "deviation": 0.0, "values": 3}

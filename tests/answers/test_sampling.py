@@ -38,7 +38,7 @@ def test_several_rows_give_ranges_and_the_longer_side_of_an_interval_counts() ->
 def test_rows_of_one_unit_are_said_to_be_taken_as_independent() -> None:
     output = Output("n", "integer", [400], [370.0], [430.0], SamplingErrors([40.0]))
     several = noise_sentences(release(output, left_out=LeftOut("t", "patient", rows=5)))
-    assert several[-1] == "sampling errors take rows as independent, also those of one patient"
+    assert several[-1] == "sampling errors treat rows as independent, even those of one patient"
     assert len(noise_sentences(release(output, left_out=LeftOut("t", "patient", rows=1)))) == 1
 
 

@@ -23,6 +23,8 @@ def test_without_an_epsilon_an_analysis_is_described(run: Run) -> None:
     assert code == 0
     assert "columns" in out
     assert "hubbub call kmeans table=" in out
+    assert "docs/theorems.md" in out
+    assert "Proof" not in out
 
 
 def test_an_analysis_is_planned_for_free_and_then_run(run: Run) -> None:

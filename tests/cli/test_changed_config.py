@@ -42,7 +42,7 @@ def test_the_ledger_tells_whom_each_policy_protected(charged: Run, folder: Path)
     path.write_text(path.read_text().replace(UNIT, "unit: {column: patient, entity: patient, groups: 2, rows: 1}"))
     code, out, _ = charged("check")
     assert code == 0
-    assert "each patient (one patient)" in " ".join(out.split())
+    assert "each patient with all of its rows" in " ".join(out.split())
     assert charged("query", COUNT, "--epsilon", "0.5")[0] == 0
     _, out, _ = charged("audit", "ledger", "--kind", "policy")
     lines = out.splitlines()

@@ -121,7 +121,7 @@ def test_the_summary_and_the_declaration_say_how_the_owner_is_found(tmp_path: Pa
     config = load(write(tmp_path))
     text = protected_unit(config.datasets["items"])
     assert text.startswith(
-        "each customers.id (one customer), found through order_no, line (a key of orders) and customer (a key of "
+        "each customers.id (entity: customer), found through order_no, line (a key of orders) and customer (a key of "
         "customers), with all of its rows"
     )
     assert "along their keys (items with orders, orders with customers)" in joinable_tables(config)[0]

@@ -105,7 +105,7 @@ def test_tables_of_one_entity_are_named_and_those_that_lack_one_pointed_at(folde
     (sentence,) = joinable_tables(config)
     assert sentence.startswith("labs and visits protect the same patient: ")
     assert not [each for each in warnings(config) if "entity" in each]
-    assert protected_unit(config.datasets["visits"]).startswith("each patient (one patient) with all of its rows")
+    assert protected_unit(config.datasets["visits"]).startswith("each patient with all of its rows")
 
 
 @pytest.mark.parametrize("entity", ["''", "two words", "3", "[a]", "null"])

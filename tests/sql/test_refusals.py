@@ -50,6 +50,8 @@ REFUSED: list[tuple[str, str, str]] = [
     ("SELECT count(*) FROM |nosuch", "HB505", "no table"),
     ("SELECT count(|nosuch) FROM people", "HB506", "no column"),
     ("SELECT count(|notes) FROM people", "HB506", "no column"),
+    ('SELECT count(*) FROM people WHERE site = |"North"', "HB506", "no column"),
+    ("SELECT |avg(day) FROM people", "HB508", "takes numbers, not date values"),
     ("SELECT count(*) FROM people WHERE |notes = 'x'", "HB506", "no column"),
     ("SELECT count(|people.notes) FROM people", "HB506", "no column"),
     ('SELECT count(|"AGE") FROM people', "HB506", "no column"),

@@ -129,6 +129,12 @@ REWRITINGS = (
         "SELECT COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM patients p WHERE p.patient = v.patient)",
     ),
     (
+        'SELECT COUNT(*) FROM visits WHERE ward = "A3"',
+        "HB506",
+        "Text is written in single quotes",
+        "SELECT COUNT(*) FROM visits WHERE ward = 'A3'",
+    ),
+    (
         "SELECT AVG(fee) FROM visits",
         "HB515",
         "GREATEST(0, LEAST(x, 100))",

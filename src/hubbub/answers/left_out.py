@@ -247,11 +247,16 @@ class LeftOut:
                 most = f"the maximum of {_plural(proof.level, 'row')}"
                 return f"About {proof.above:,} units have more than {most}: how much is left out is not known."
             return f"This leaves out {self.share.text()} of {whole}, as far as noise lets it see."
-        text = f"This leaves out {self.share.text()} of the {what}, according to its profile (charge {proof.charge})."
+        whose, beyond = "", ""
+        if proof.level is not None and self.counts == "rows":
+            whose = f" of units with {'1 row' if proof.level == 1 else f'up to {proof.level:,} rows'}"
+            beyond = f"; at most {proof.above:,} {'unit has' if proof.above == 1 else 'units have'} more"
+        text = (
+            f"This leaves out {self.share.text()} of the {what}{whose}, according to its profile (charge"
+            f" {proof.charge}){beyond}."
+        )
         if self.filtered:
             text += " That is the share over the whole dataset; among the selected rows it may differ."
-        if proof.level is not None and self.counts == "rows":
-            text += f" It is about units with up to {proof.level:,} rows; at most {proof.above:,} units have more."
         return text
 
     def _joined(self) -> str:

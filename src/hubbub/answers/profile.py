@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from math import sqrt
 from typing import Any, Self
 
 from hubbub.answers.left_out import Clamp, Evidence, LeftOut, Share
@@ -181,6 +182,12 @@ class Profile:
                 return float(low + (high - low) * (wanted - total) / count)
             total += count
         return float(edges[-1])
+
+    def knows_values(self, column: str) -> bool:
+        """Tell whether the counts of a column's values stand out from their noise; else its quantiles are noise."""
+        entry = self.model["values"][column]
+        counts = entry["counts"][1:]
+        return not entry["deviation"] or bool(sum(counts) > SIGNIFICANT * entry["deviation"] * sqrt(len(counts)))
 
     def recommended_bounds(self, column: str) -> tuple[float, float]:
         """Recommend clamping bounds: the narrowest bins that hold all values but the lowest and the highest 0.5%."""

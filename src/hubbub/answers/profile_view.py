@@ -39,8 +39,18 @@ def summary(profile: Profile) -> str:
     if profile.model["unit"] is None:
         return f"{profile.dataset} has {units} rows; each is a privacy unit."
     histogram, level = profile.rows_per_unit, profile.rows_per_unit.levels[profile.rows_per_unit.top()]
-    more = f" Beyond that, at most {histogram.above():,} units have more rows." if histogram.above() else ""
-    return f"{profile.dataset} has {units} units; those with up to {level:,} rows have {rows} rows.{more}"
+    more = f" Beyond that, at most {_units(histogram.above())} more rows." if histogram.above() else ""
+    few = "1 row" if level == 1 else f"up to {level:,} rows"
+    return f"{profile.dataset} has {units} units; those with {few} have {rows} rows.{more}"
+
+
+def row_bounds_title(profile: Profile) -> str:
+    """Return the heading of the bounds on rows, which says which units the shares are about."""
+    histogram = profile.rows_per_unit
+    if not histogram.above():
+        return "Bounds on rows"
+    level = histogram.levels[histogram.top()]
+    return f"Bounds on rows, for units with {'1 row' if level == 1 else f'up to {level:,} rows'}"
 
 
 def bars(histogram: Histogram) -> Iterator[tuple[str, str, str]]:
@@ -100,14 +110,20 @@ def column_facts(profile: Profile) -> list[Row]:
     rows = []
     for column, entry in profile.model["values"].items():
         outside = profile.outside(column) if entry["bounds"] is not None else None
-        quantiles = "; ".join(readable(profile.quantile(column, level), 4) for level in (0.05, 0.5, 0.95))
-        bounds = " to ".join(readable(end) for end in profile.recommended_bounds(column))
+        quantiles, bounds = "not known: hardly any values", "–"
+        if profile.knows_values(column):
+            quantiles = "; ".join(readable(profile.quantile(column, level), 4) for level in (0.05, 0.5, 0.95))
+            bounds = " to ".join(map(readable, profile.recommended_bounds(column)))
         declared = "–" if entry["bounds"] is None else " to ".join(entry["bounds"])
         missing = _text(profile.missing(column))
         rows.append(Row((column, missing, declared, _text(outside), quantiles, bounds)))
     for column in profile.model["nulls"]:
         rows.append(Row((column, _text(profile.missing(column)), "", _text(profile.unlisted(column)), "", "")))
     return rows
+
+
+def _units(count: int) -> str:
+    return "1 unit has" if count == 1 else f"{count:,} units have"
 
 
 def _text(share: Share | None) -> str:
@@ -130,7 +146,7 @@ def show(profile: Profile, console: Console) -> None:
     if unit is not None:
         console.print(f"\n[bold]Rows of each {escape(unit)}[/]")
         console.print(terminal.table(("rows", "units", ""), bars(profile.rows_per_unit), right=(0, 1)))
-        console.print("\n[bold]Bounds on rows[/]")
+        console.print(f"\n[bold]{row_bounds_title(profile)}[/]")
         rows = [(*row.cells, row.mark) for row in row_bounds(profile)]
         console.print(terminal.table(ROW_HEADINGS, rows, right=(0, 2)))
         if groups := group_bounds(profile):

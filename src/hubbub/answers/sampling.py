@@ -40,7 +40,7 @@ def noise_sentences(release: "Release") -> list[str]:
     sentences = [f"{output.name}: {_compare(output)}" for output in single]
     bounds = release.left_out
     if bounds is not None and bounds.unit is not None and bounds.rows != 1 and bounds.counts == "rows":
-        sentences.append(f"sampling errors take rows as independent, also those of one {bounds.unit}")
+        sentences.append(f"sampling errors treat rows as independent, even those of one {bounds.unit}")
     return sentences
 
 

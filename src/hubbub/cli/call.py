@@ -104,8 +104,12 @@ def _describe(name: str, console: Console) -> None:
         if parameter.kind is parameter.KEYWORD_ONLY:
             default = "" if parameter.default is parameter.empty else f" (default {parameter.default})"
             console.print(f"  {parameter.name}{default}", markup=False)
-    if rest:
-        console.print("\n" + "\n".join(rest).strip(), markup=False)
+    paragraphs = "\n".join(rest).strip().split("\n\n")
+    for paragraph in paragraphs:
+        if paragraph and not paragraph.startswith("Theorem"):
+            console.print(f"\n{paragraph}", markup=False)
+    if any(paragraph.startswith("Theorem") for paragraph in paragraphs):
+        console.print("\ndocs/theorems.md has its guarantee and proof.")
     console.print(f"\nRun it: hubbub call {name} table=… -e 1   (--plan only shows the privacy cost)", markup=False)
 
 

@@ -28,12 +28,12 @@ def _unit(dataset: DatasetConfig) -> str:
         return "nobody: this table is public"
     if unit.column is None:
         return "each row (a person with several rows is protected less)"
-    entity = f" (one {unit.entity})" if unit.entity else ""
+    entity = f" (entity: {unit.entity})" if unit.entity and unit.entity != unit.column else ""
     if unit.path is not None:
         steps = [f"{', '.join(step.columns)} (a key of {step.table})" for step in unit.path.steps]
         entity += f", found through {' and '.join(steps)},"
     if dataset.table.others:
-        owners = " and ".join(f"each {owner.column} (one {owner.entity})" for owner in dataset.table.owners)
+        owners = " and ".join(f"each {owner.column} (entity: {owner.entity})" for owner in dataset.table.owners)
         return f"{owners}, each with all of its rows; each query finds how much of one of them counts"
     if unit.auto:
         found = f"each query finds how many of them to use, up to {unit.rows:,}"

@@ -90,7 +90,7 @@ def unreadable_values(config: Config) -> list[str]:
         warnings += [
             f"{name}: {count:,} of the first {looked:,} values of {column} cannot be read as {kinds[column].value}, and"
             " queries see NULL in their place. Correct the type or the file: decimals have a point, dates are written"
-            " 2024-12-31. Only you see this count."
+            " 2024-12-31 (docs/guides/csv-files.md converts others). Only you see this count."
             for column, count in counts.items()
         ]
     return warnings

@@ -305,11 +305,13 @@ def resolve(ctx: Context, scope: NameScope, node: exp.Column) -> VisibleColumn:
         return column
     tables = sorted({column.table for column in scope.columns if column.table})
     known = ", ".join(dict.fromkeys(column.name for column in scope.columns))
+    quoted = not node.table and bool(node.this.args.get("quoted"))
+    hint = " Text is written in single quotes: 'North'." if quoted else ""
     raise ctx.error(
         node,
         "HB506",
         f"There is no column {quote(node.sql())}.",
-        f"Columns of {', '.join(tables) or 'the subquery'}: {known}." if known else "Use a constant here.",
+        f"Columns of {', '.join(tables) or 'the subquery'}: {known}.{hint}" if known else "Use a constant here.",
     )
 
 

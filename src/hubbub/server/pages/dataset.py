@@ -97,7 +97,7 @@ def _profile(form: dict[str, Any] | None) -> dict[str, Any] | None:
         "tables": [
             (heading, head, rows)
             for heading, head, rows in (
-                ("Bounds on rows", profile_view.ROW_HEADINGS, profile_view.row_bounds(profile)),
+                (profile_view.row_bounds_title(profile), profile_view.ROW_HEADINGS, profile_view.row_bounds(profile)),
                 ("Bounds on groups", profile_view.GROUP_HEADINGS, profile_view.group_bounds(profile)),
                 ("Columns", profile_view.COLUMN_HEADINGS, profile_view.column_facts(profile)),
             )
