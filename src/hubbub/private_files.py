@@ -8,7 +8,7 @@ here.
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -48,6 +48,31 @@ def private_file(path: Path, mode: str) -> Iterator[IO[str]]:
     flags = os.O_WRONLY | os.O_CREAT | {"w": os.O_TRUNC, "a": os.O_APPEND}[mode]
     with os.fdopen(open_private(path, flags), mode, encoding="utf-8") as file:
         yield file
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a small file atomically; it is on disk when this returns, and a crash leaves the old or the new one."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with private_file(new, "w") as writer:
+            writer.write(text)
+            writer.flush()
+            os.fsync(writer.fileno())
+        new.replace(path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names of a folder's files on disk, so that a new or renamed file is there after a crash."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def create_database(path: Path) -> None:

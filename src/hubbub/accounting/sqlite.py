@@ -21,7 +21,7 @@ from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
 from hubbub.accounting.store import ChargeRecord, Head, LockedState, OnStep, StoredTotal, row_refused, stored_until
 from hubbub.errors import LedgerError
-from hubbub.private_files import create_database, open_private, refuse_open_folder
+from hubbub.private_files import create_database, open_private, refuse_open_folder, sync_folder
 
 _CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
 #: The newest entry and the charge of a key, in one statement.
@@ -373,11 +373,7 @@ class SqliteStore:
                 # SQLite reports a read-only file only at the first write, which would be too late
                 self._writer.execute(f"PRAGMA user_version = {version}")
                 self._writer.execute("ROLLBACK")
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)  # the file name must be as durable as its content
-        finally:
-            os.close(folder)
+        sync_folder(self._path.parent)  # the file name must be as durable as its content
 
     def _fail(self, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
         _fail(self._path, code, why, remedy, cause)

@@ -5,7 +5,6 @@ Tested in tests/curator/test_schedule.py.
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from hubbub.accounting.policy import is_name
 from hubbub.core.blocks import Blocks, start
 from hubbub.curator.question import Question
 from hubbub.errors import LedgerError, ParameterError
-from hubbub.private_files import open_private, private_file
+from hubbub.private_files import private_file, replace_text
 
 FILE = "schedules.json"
 #: Format 1 has no `wait`: its queries run as soon as a block has ended.
@@ -123,20 +122,11 @@ class Schedules:
                 known = {(each.analyst, each.name): each for each in read}
                 yield known
                 if [*known.values()] != read:
-                    self._write(json.dumps({"format": FORMAT, "queries": [asdict(each) for each in known.values()]}))
+                    content = {"format": FORMAT, "queries": [asdict(each) for each in known.values()]}
+                    replace_text(self._path, json.dumps(content))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LedgerError(
                 "HB798",
                 f"The list of scheduled queries {self._path} cannot be used. Nothing was charged.",
                 "Make it writable for this user, or remove it and add the queries again: their answers stay.",
             ) from error
-
-    def _write(self, text: str) -> None:
-        new = self._path.with_suffix(".new")
-        file = open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        try:
-            os.write(file, text.encode())
-            os.fsync(file)
-        finally:
-            os.close(file)
-        new.replace(self._path)

@@ -7,7 +7,6 @@ last changed; several blocks have their common name, or a hash of their names in
 
 import fcntl
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from pathlib import Path
 from hubbub.core.secret import Secret
 from hubbub.engines.base import UnreachableError
 from hubbub.errors import LedgerError, RunError
-from hubbub.private_files import open_private, private_file
+from hubbub.private_files import private_file, replace_text
 
 #: Hashes the rows of a dataset, where that tells more than its fingerprint.
 Content = Callable[[], Secret[bytes] | None]
@@ -142,24 +141,13 @@ class Versions:
                 known: dict[str, dict[str, int | str]] = json.loads(text)
                 yield known
                 if changes and (now := json.dumps(known)) != text:
-                    self._write(now)
+                    replace_text(self._path, now)
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise LedgerError(
                 "HB317",
                 f"The list of data versions {self._path} cannot be used. Nothing was charged.",
                 "Make it writable for this user. If it is corrupt, remove it; every dataset then gets a new version.",
             ) from error
-
-    def _write(self, text: str) -> None:
-        """Replace the file atomically, so that a crash leaves the old or the new one."""
-        new = self._path.with_suffix(".new")
-        file = open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        try:
-            os.write(file, text.encode())
-            os.fsync(file)
-        finally:
-            os.close(file)
-        new.replace(self._path)
 
 
 def _key_of(dataset: str) -> str:

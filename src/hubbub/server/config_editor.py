@@ -28,7 +28,7 @@ from hubbub.config import Config, examine
 from hubbub.config.document import expect_mapping, parse_yaml, reject_unknown
 from hubbub.core import numbers
 from hubbub.errors import ConfigError, HubbubError
-from hubbub.private_files import open_private
+from hubbub.private_files import open_private, sync_folder
 from hubbub.server import remote_edit_rules, settings
 
 MAX_CHARACTERS = 1_000_000  # characters of a hubbub.yaml
@@ -345,7 +345,7 @@ def _replace(path: Path, text: str) -> None:
         with suppress(FileNotFoundError):
             draft.unlink()
     with suppress(OSError):  # already replaced; without the sync, a power failure may restore the old file
-        _sync(target.parent)
+        sync_folder(target.parent)
 
 
 def _check_text(path: Path, text: str, now: str | None) -> tuple[Config | None, list[HubbubError]]:
@@ -386,14 +386,6 @@ def _keep(path: Path) -> None:
     link = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     link.hardlink_to(path)
     link.replace(path.with_name(f"{path.name}.previous"))
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigError:

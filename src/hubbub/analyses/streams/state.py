@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub import private_files
 from hubbub.errors import StreamError
-from hubbub.private_files import create_folder, open_private, private_file
+from hubbub.private_files import create_folder, open_private, private_file, sync_folder
 
 Arrays = dict[str, NDArray[np.generic]]
 OnStep = Callable[[str], None]
@@ -73,7 +74,7 @@ def save(path: Path, stored: StoredState, on_step: OnStep = no_step) -> None:
         on_step("synced")
         new.replace(path)
         on_step("renamed")
-        _sync(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             new.unlink()
@@ -119,17 +120,9 @@ def head(path: Path) -> Mapping[str, Any]:
 
 def replace_text(path: Path, text: str) -> None:
     """Replace a small file atomically; it is on disk when this returns."""
-    new = path.with_name(f"{path.name}.new")
     try:
-        with private_file(new, "w") as writer:
-            writer.write(text)
-            writer.flush()
-            os.fsync(writer.fileno())
-        new.replace(path)
-        _sync(path.parent)
+        private_files.replace_text(path, text)
     except OSError as error:
-        with suppress(OSError):
-            new.unlink()
         raise unwritable(error) from None
 
 
@@ -142,17 +135,9 @@ def erase(path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         path.unlink()
-        _sync(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise unwritable(error) from None
-
-
-def _sync(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def unwritable(error: OSError) -> StreamError:
