@@ -15,9 +15,9 @@ from hubbub.accounting.store import EntryFilter
 from hubbub.answers.estimate import Estimate
 from hubbub.audit.ledger_check import compare_with_ledger
 from hubbub.audit.receipt import check_receipt
-from hubbub.curator import earlier
+from hubbub.curator import earlier, reuse
 from hubbub.curator.session import Session, open_session
-from hubbub.errors import BudgetError, ParameterError
+from hubbub.errors import BudgetError, HubbubError, ParameterError, QueryError
 
 YAML = """
 version: 1
@@ -370,6 +370,24 @@ def test_what_combining_does_not_make_cheaper_is_charged_as_ever(opened: Opener)
     other = "SELECT COUNT(*) AS n FROM visits WHERE cost > 3"
     assert session.query(other, epsilon=1, combine=True).epsilon == 1
     assert session.query("SELECT MEDIAN(cost) AS m FROM visits", epsilon=1, combine=True).epsilon == 1
+
+
+@pytest.mark.parametrize("error", [ParameterError, QueryError, BudgetError])
+def test_nothing_is_refused_once_the_part_of_a_combined_query_is_paid(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, error: type[HubbubError]
+) -> None:
+    """Scopes and allowances give back what such an error was reserved for: after a charge they would be spent twice."""
+    session = opened()
+    session.query(SITES, epsilon="0.1")
+
+    def changed(*_: object, **__: object) -> None:
+        raise error("HB206", "The policy was changed.", "Run the query again.")
+
+    monkeypatch.setattr(reuse, "record", changed)
+    with session.scope(epsilon=1) as scope:
+        answer = scope.query(SITES, epsilon="0.12", combine=True)
+        assert answer.rows
+        assert scope.spent >= spent(session) - Fraction(1, 10) > 0
 
 
 def test_a_combined_query_that_exceeds_the_budget_charges_nothing(opened: Opener) -> None:

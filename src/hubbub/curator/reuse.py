@@ -6,6 +6,7 @@ Tested in tests/curator/test_reuse.py.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
@@ -29,7 +30,7 @@ from hubbub.curator.published import data_facts
 from hubbub.curator.query import PreparedQuery
 from hubbub.curator.question import Question
 from hubbub.curator.replay import ReplayKeys
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import BudgetError, ParameterError, QueryError
 from hubbub.sql.derived import derive
 from hubbub.sql.measured import Described, describe, measured
 from hubbub.sql.terms import Source
@@ -316,11 +317,13 @@ class Reuse:
             return None
         part = pay(replace(question, epsilon=price, within=None, combine=False))
         now = versions()
-        found = self.find(analyst, planned, now, unseen)
-        # what costs nothing needs no name: that of the request is the name of the charge
-        if found is not None:
-            return record(self._ledger, found, analyst=analyst, text=question.text(), versions=now, claim=None)
-        with self._ledger.snapshot() as snapshot:  # the data has changed since
+        # from here on nothing is refused: whoever reserved the price takes a refusal for one before the charge
+        with suppress(QueryError, ParameterError, BudgetError):  # of a policy that was changed meanwhile
+            found = self.find(analyst, planned, now, unseen)
+            # what costs nothing needs no name: that of the request is the name of the charge
+            if found is not None:
+                return record(self._ledger, found, analyst=analyst, text=question.text(), versions=now, claim=None)
+        with self._ledger.snapshot() as snapshot:  # the data has changed since, or the policy
             body = snapshot.body(part.receipt["ledger"][0]["sequence"])
         return None if body is None else (body, True)
 
