@@ -7,8 +7,9 @@ from tests.sql.test_cuts import DATA, chosen, describe_text, source
 
 from hubbub.sql import source_index
 from hubbub.sql.cuts import cuts
+from hubbub.sql.derived import derive
 from hubbub.sql.measured import describe
-from hubbub.sql.source_index import SourceIndex, candidates
+from hubbub.sql.source_index import MOST_ALIKE, SourceIndex, candidates
 from hubbub.sql.terms import Source
 
 TOTAL = "SELECT COUNT(*) FROM v"
@@ -98,3 +99,16 @@ def test_bounds_that_a_query_asks_for_are_compared() -> None:
     assert bounded is not None
     assert chosen(plain, [source(bounded, 2)]) == []
     assert [each.number for each in chosen(bounded, [source(bounded, 2)])] == [2]
+
+
+def test_of_releases_that_differ_in_nothing_the_first_are_enough() -> None:
+    described = describe_text(TOTAL)
+    same = source(described, 2)
+    many = [Source(number, same.facts, same.noises) for number in range(2, 120)]
+    assert [each.number for each in chosen(described, many)] == list(range(2, 2 + MOST_ALIKE))
+    few = chosen(described, many)
+    whole, part = derive(described, many), derive(described, few)
+    assert whole is not None
+    assert part is not None
+    assert part.plan.measures == whole.plan.measures
+    assert [many[place].number for place in whole.used] == [few[place].number for place in part.used]

@@ -14,9 +14,11 @@ from hubbub.sql.atoms import Grouping, expression_columns
 from hubbub.sql.coarser import query_grouping
 from hubbub.sql.cuts import Cut, Cuts, cuts
 from hubbub.sql.measured import Described
-from hubbub.sql.overlaps import MOST_ROWS
-from hubbub.sql.terms import Source
+from hubbub.sql.overlaps import MOST_ROWS, MOST_SETS
+from hubbub.sql.terms import MOST_VIEWS, Source
 
+#: The most sources that one sum is computed from and that are as exact as each other.
+MOST_ALIKE = max(MOST_VIEWS, MOST_SETS)
 #: What has to be equal in a source and a query.
 _SAME = ("of", "tables", "public", "given")
 
@@ -153,7 +155,20 @@ def candidates(
             for number in told.numbers
         }
     hidden_numbers = set[int]().union(*(hidden for _, hidden in shelves))
-    return [found[number].sources[number] for number in sorted(found) if number not in hidden_numbers]
+    sources = [found[number].sources[number] for number in sorted(found) if number not in hidden_numbers]
+    return list(_first_of_each_kind(sources))
+
+
+def _first_of_each_kind(sources: Sequence[Source]) -> Iterator[Source]:
+    """Leave out what no choice has room for: of sources that differ in nothing but their numbers, the first are used.
+
+    So one more release of a query that was asked very often changes no offer, and offers that were made stay known.
+    """
+    kinds = Counter[str]()
+    for each in sources:
+        kinds[each.kind] += not each.shared
+        if kinds[each.kind] <= MOST_ALIKE:
+            yield each
 
 
 def _overlapping(wanted: Cuts, shelves: Sequence[_Shelf]) -> list[tuple[_Shelf, _Told]]:

@@ -64,6 +64,11 @@ class Source:
         return repr((self.noises, self.facts.get("bounds")))
 
     @cached_property
+    def kind(self) -> str:
+        """The one form of all that a derivation may read: sources with equal forms can take each other's place."""
+        return "\n".join((*self.forms, self.measures, self.scales))
+
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of cells of each grouping set."""
         return tuple(map(size_of, self.facts.get("sets", ())))
