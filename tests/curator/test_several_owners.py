@@ -69,6 +69,18 @@ def test_intervals_have_a_lower_end_only(clinic: Any) -> None:
     assert "each patient and each doctor" in release.left_out.sentence()
 
 
+def test_an_average_is_a_quotient_within_the_bounds(clinic: Any) -> None:
+    text = "SELECT region, AVG(cost) AS m, AVG(cost - 100) AS shifted FROM visits GROUP BY region"
+    release = clinic.query(text, epsilon=10_000)
+    for (_, mean, shifted), ends, right in zip(release.rows, release.intervals, (249, 250), strict=True):
+        assert abs(mean - right) < 2
+        assert abs(shifted - (right - 100)) < 2
+        assert [(float(low), float(high)) for low, high in ends[1:]] == [(0, 500), (-100, 400)]
+    per = {draw["what"] for draw in release.receipt["draws"] if draw["kind"] == "sum"}
+    assert all(draw["adds"][0] >= 0 for draw in release.receipt["draws"] if draw["kind"] == "sum"), per
+    assert clinic.query("SELECT AVG(cost) FROM visits WHERE cost < 0", epsilon=9_000).rows in ([(None,)], [(0.0,)])
+
+
 def test_an_estimate_is_free_and_states_what_is_chosen(clinic: Any) -> None:
     estimate = clinic.estimate(COUNT, epsilon=1)
     assert "chooses how much of each patient and each doctor" in estimate.left_out.sentence()

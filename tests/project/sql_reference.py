@@ -88,7 +88,8 @@ RECIPES = (
         "`regexp_extract(x, '^[A-Z]+')`, `regexp_replace(x, '[0-9]+', '')`, `x SIMILAR TO '(A|B)[0-9]'`",
     ),
     ("numbers of distinct combinations", "`COUNT(DISTINCT a, b)`; with the privacy ID, rows of SELECT DISTINCT id, a"),
-    ("groups of several kinds that nobody declared", "one query for each GROUP BY: their groups are selected apart"),
+    ("sub-totals of groups that nobody declared", "`GROUP BY ROLLUP (dest)`: each set has an equal share of ε and δ"),
+    ("skewness, kurtosis", "`AVG(GREATEST(-99, LEAST(99, POWER((x - 3) / 5, 3))))`, with the noisy mean and deviation"),
     ("today", "write the date, or pass it as a parameter: the answer can then be repeated"),
     ("another schema", f"leave it out; only {', '.join(sorted(DEFAULT_SCHEMAS))} can be written"),
 )

@@ -77,16 +77,19 @@ REWRITINGS = (
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
     ),
     (
-        "SELECT ward, region, COUNT(*) FROM visits GROUP BY ROLLUP (ward, region)",
-        "HB564",
-        "GROUP BY ward, region",
-        "SELECT ward, region, COUNT(*) FROM visits GROUP BY ward, region",
-    ),
-    (
-        "SELECT ward, region, COUNT(*) FROM visits GROUP BY ROLLUP (ward, region)",
+        "SELECT a.ward, a.n / b.n AS r FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward)) AS a, "
+        "(SELECT COUNT(*) AS n FROM visits) AS b",
         "HB564",
         "GROUP BY ward and",
-        "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
+        "SELECT a.ward, a.n / b.n AS r FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS a, "
+        "(SELECT COUNT(*) AS n FROM visits) AS b",
+    ),
+    (
+        "SELECT a.ward, a.n / b.n AS r FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward)) AS a, "
+        "(SELECT COUNT(*) AS n FROM visits) AS b",
+        "HB564",
+        "the grouping sets as the outermost query",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward)",
     ),
     (
         "SELECT AVG(s) FROM (SELECT patient, SUM(cost) OVER (PARTITION BY patient ORDER BY CAST(day AS TIMESTAMP) "
@@ -196,6 +199,59 @@ REWRITINGS = (
         "EXTRACT(EPOCH FROM a - b)",
         "SELECT COUNT(EXTRACT(EPOCH FROM x - y)) FROM (SELECT CAST(day AS TIMESTAMP) AS x, CAST(day AS TIMESTAMP) AS y "
         "FROM visits)",
+    ),
+    (
+        "SELECT ENTROPY(region) FROM visits",
+        "HB504",
+        "SELECT -SUM(p * LN(p)) AS entropy FROM (SELECT COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS p FROM visits GROUP "
+        "BY region)",
+        "SELECT -SUM(p * LN(p)) AS entropy FROM (SELECT COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS p FROM visits GROUP "
+        "BY region)",
+    ),
+    (
+        "SELECT MAD(age) FROM visits",
+        "HB504",
+        "MEDIAN(ABS(x - 3))",
+        "SELECT MEDIAN(ABS(age - 30)) FROM visits",
+    ),
+    (
+        "SELECT SKEWNESS(age) FROM visits",
+        "HB504",
+        "AVG(GREATEST(-99, LEAST(99, POWER((x - 3) / 5, 3))))",
+        "SELECT AVG(GREATEST(-99, LEAST(99, POWER((age - 30) / 20, 3)))) FROM visits",
+    ),
+    (
+        "SELECT FIRST(region) FROM visits",
+        "HB504",
+        "Use MODE(x)",
+        "SELECT MODE(region) FROM visits",
+    ),
+    (
+        "SELECT MODE(ward) FROM visits",
+        "HB515",
+        "SELECT x, COUNT(*) FROM … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward ORDER BY COUNT(*) DESC LIMIT 1",
+    ),
+    (
+        "SELECT region FROM regions WHERE region NOT IN (SELECT region FROM visits)",
+        "HB514",
+        "SELECT p.k, COUNT(t.x) AS n FROM public_table p LEFT JOIN private_table t ON t.k = p.k GROUP BY p.k HAVING "
+        "COUNT(t.x) < 1",
+        "SELECT p.region, COUNT(t.cost) AS n FROM regions p LEFT JOIN visits t ON t.region = p.region GROUP BY "
+        "p.region HAVING COUNT(t.cost) < 1",
+    ),
+    (
+        "SELECT q, COUNT(*) FROM (SELECT patient, NTILE(4) OVER (ORDER BY age) AS q FROM visits) GROUP BY q",
+        "HB741",
+        "QUANTILE_CONT(x, [0.25, 0.5, 0.75])",
+        "SELECT QUANTILE_CONT(age, [0.25, 0.5, 0.75]) FROM visits",
+    ),
+    (
+        "SELECT NTILE(4) OVER (ORDER BY age) AS q, COUNT(*) FROM visits GROUP BY region",
+        "HB511",
+        "use a subquery and PARTITION BY the privacy ID",
+        "SELECT COUNT(*) FROM (SELECT patient, NTILE(4) OVER (PARTITION BY patient ORDER BY age) AS q FROM visits) "
+        "WHERE q = 1",
     ),
 )
 

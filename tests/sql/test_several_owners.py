@@ -47,6 +47,7 @@ ACCEPTED = {
     "count": "SELECT count(*) FROM visits",
     "filter": "SELECT count(*) FROM visits WHERE cost > 1",
     "sum": "SELECT sum(cost) FROM visits",
+    "average": "SELECT avg(cost), avg(cost - 2), avg(cost) FILTER (WHERE cost > 1) FROM visits",
     "groups": "SELECT region, count(*), sum(cost) FROM visits GROUP BY region",
     "subquery": "SELECT count(*) FROM (SELECT doctor, cost + 1 AS c FROM visits WHERE region = 'n') WHERE c > 1",
     "private join": "SELECT kind, count(*) FROM visits v JOIN doctors d ON v.doctor = d.doctor GROUP BY kind",
@@ -212,7 +213,6 @@ def test_noise_covers_all_cells_at_the_bound() -> None:
 
 
 REFUSED = {
-    "SELECT avg(cost) FROM visits": "HB763",
     "SELECT count(DISTINCT patient) FROM visits": "HB763",
     "SELECT median(cost) FROM visits": "HB763",
     "SELECT sum(cost - 1) FROM visits": "HB763",

@@ -38,7 +38,9 @@ def columns_of(
         case PreparedRunningTotals():
             return _computed(query.after)
         case PreparedQueries():
-            return _selected(query.parts[-1].plan.query) if query.after is None else _computed(query.after)
+            shown = None if query.together is None or query.last_step is not None else query.together.columns
+            last = query.parts[-1].plan.query
+            return _selected(last)[:shown] if query.after is None else _computed(query.after)
     return None
 
 

@@ -24,16 +24,18 @@ from hubbub.curator.after import SENTENCE, answer_after, released_table
 from hubbub.curator.one_price import at_one_price
 from hubbub.curator.query import PreparedQuery, prepare_query
 from hubbub.curator.question import Question
+from hubbub.curator.together import put_together
 from hubbub.errors import ParameterError, QueryError
 from hubbub.sql import partition_selection
 from hubbub.sql import release_size as size
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.base import Numbers
 from hubbub.sql.epsilon_search import solve
+from hubbub.sql.grouping_sets import visible
 from hubbub.sql.noise import Noise
 from hubbub.sql.plan import Plan
 from hubbub.sql.presentation import Answer
-from hubbub.sql.query import After, Queries, Query
+from hubbub.sql.query import After, Queries, Query, Together
 
 #: The largest number that a query reads from an earlier release; a larger one is NULL.
 _LARGEST = 1e300
@@ -61,6 +63,7 @@ class PreparedQueries(PreparedAnalysis):
     parts: tuple[PreparedQuery, ...]
     after: After | None
     values: int
+    together: Together | None
     most: int
     at: Callable[[Fraction], "PreparedQueries"]
 
@@ -123,9 +126,13 @@ class PreparedQueries(PreparedAnalysis):
             if place < self.values:
                 numbers.append(_numbers(answer, plan))
         model: dict[str, Any] = {}
-        after = self.last_step
+        after, results = self.last_step, answers
+        if self.together is not None:
+            kinds = [expr.kind for _, expr in self.parts[-1].plan.query.select]
+            answer = put_together(answers[-self.together.count :], self.together, kinds)
+            results = [answer]
         if after is not None:
-            answer, model = answer_after(after, answers[-len(after.released) :], most=self.most)
+            answer, model = answer_after(after, results[-len(after.released) :], most=self.most)
         model["released"] = [released_table(each) for each in answers]
         model |= {"values": self.values} if self.values else {}
         columns, ratio = receipts.outputs(answer)
@@ -183,12 +190,13 @@ def _prepared(
             *([VALUES] if queries.values else []),
             *([SENTENCE] if computed else []),
         ),
-        expected=_expected(parts),
+        expected=tuple(each for each in _expected(parts) if visible(each.name)),
         cells=sum(part.cells for part in parts),
         statements=tuple(text for part in parts for text in part.statements),
         parts=parts,
         after=queries.after,
         values=queries.values,
+        together=queries.together,
         most=most,
         at=lambda other: prepare_queries(
             queries, question, rendering, epsilon=other, delta=delta, most=most, noise=noise

@@ -24,6 +24,7 @@ from hubbub.sql.bind_released import ReleasedValues
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, is_unit
 from hubbub.sql.conditions import Conditions
 from hubbub.sql.expressions import Col, Expr, facts
+from hubbub.sql.grouping_sets import by_set
 from hubbub.sql.groups_as_values import with_groups_as_values
 from hubbub.sql.ordinary_sql import with_parameters
 from hubbub.sql.parse import check_nodes, parse
@@ -41,7 +42,7 @@ MAX_COLUMNS = 100
 
 def bind(text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] = (), dialect: str = "duckdb") -> Query:
     """Parse a query and bind it to the declared tables; reject one that needs several releases, or has two owners."""
-    query = bind_releases(text, tables=tables, parameters=parameters, dialect=dialect)
+    query = _bound_releases(text, tables, parameters, dialect)
     if isinstance(query, Queries):
         raise QueryError(
             "HB754",
@@ -57,6 +58,13 @@ def bind_releases(
     text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] = (), dialect: str = "duckdb"
 ) -> Query | Queries:
     """Parse a query and bind it to the declared tables: one release, or several with the query over their results."""
+    return by_set(_bound_releases(text, tables, parameters, dialect))
+
+
+def _bound_releases(
+    text: str, tables: Mapping[str, Table], parameters: Sequence[Value], dialect: str
+) -> Query | Queries:
+    """Bind a query whose grouping sets are still together."""
     tree, source = parse(text, dialect=dialect, released=True)
     ctx = Context(source, tables, tuple(parameters), dialect)
     try:
@@ -197,7 +205,8 @@ def _bind_aggregation(ctx: Context, node: exp.Select, rows: BoundRelation) -> Qu
     scope = NameScope(rows.columns, "GROUP BY or in another aggregate")
     items = _items(ctx, node, rows)
     keys, sets = bind_groups(ctx, scope, node, items)
-    binder = AggregateBinder(ctx, scope, {expr: name for name, expr in keys})
+    shared = rows.owner is not None and bool(rows.owner.others)
+    binder = AggregateBinder(ctx, scope, {expr: name for name, expr in keys}, shared=shared)
     over = NameScope(rows.columns, "SELECT", binder)
     bound = {expr: Col(name, expr.kind) for name, expr in keys}
 

@@ -224,7 +224,11 @@ class Context:
             raise self.error(node, code, *a.mismatch(b))
         if a != b:
             raise self.error(
-                node, code, "One table is public and the other is private.", "Query each table on its own."
+                node,
+                code,
+                "One table is public and the other is private.",
+                "Count the private rows of each public one, and choose among the noisy counts: SELECT p.k, COUNT(t.x) "
+                "AS n FROM public_table p LEFT JOIN private_table t ON t.k = p.k GROUP BY p.k HAVING COUNT(t.x) < 1.",
             )
 
     def new_name(self, stem: str) -> str:

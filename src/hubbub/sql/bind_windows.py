@@ -176,7 +176,8 @@ class WindowBinder:
                 node,
                 "HB741",
                 "This window would combine rows of different people.",
-                f"Add the privacy ID to it: OVER (PARTITION BY {unit}, …)."
+                f"Add the privacy ID to it: OVER (PARTITION BY {unit}, …). For equal parts of all people, ask for "
+                "QUANTILE_CONT(x, [0.25, 0.5, 0.75]), and then group by CASE WHEN x < 10 THEN 1 … END with its values."
                 if unit
                 else "Select the privacy ID column in the inner query and partition by it.",
             )

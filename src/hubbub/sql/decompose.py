@@ -159,11 +159,18 @@ class Decomposition:
                 self.measured.setdefault(key, node)
                 return _column(self._label(key, node))
         if isinstance(node, exp.Column):
+            windowed = node.find_ancestor(exp.Window) is not None
             raise self.ctx.error(
                 node,
                 "HB511",
-                f"{quote(node.name)} must appear in GROUP BY or inside an aggregate.",
-                "Add it to GROUP BY, or use it in an aggregate such as AVG or COUNT.",
+                f"{quote(node.name)} must appear in GROUP BY or inside an aggregate."
+                + (" A window beside GROUP BY reads its noisy result." if windowed else ""),
+                "Add it to GROUP BY, or use it in an aggregate such as AVG or COUNT."
+                + (
+                    " For a window over the rows of each person, use a subquery and PARTITION BY the privacy ID."
+                    if windowed
+                    else ""
+                ),
             )
         copied = node.copy()
         for child, twin in zip(_operands(node), _operands(copied), strict=True):

@@ -126,7 +126,8 @@ def _sure(
     if formula.linear:
         return sure
     if formula.count is not None:
-        sure &= inputs[formula.count] >= least * deviations[formula.count]
+        # without a row there is nothing to divide, however small the noise is
+        sure &= inputs[formula.count] >= max(1.0, least * deviations[formula.count])
     steady = _counted(formula, inputs)
     for each in formula.sure:
         with np.errstate(all="ignore"):

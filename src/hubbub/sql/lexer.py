@@ -35,7 +35,7 @@ _OPERATORS = token_set(
 )
 _VALUES = _CLOSE | {TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
 _BEFORE_DISTINCT = {TokenType.SELECT, TokenType.L_PAREN, TokenType.IS, TokenType.NOT}
-_BEFORE_ALL = token_set("UNION INTERSECT EXCEPT GROUP_BY SELECT")
+_BEFORE_ALL = token_set("UNION INTERSECT EXCEPT GROUP_BY ORDER_BY SELECT")
 #: Infix operators and separators. A sign is not one of them, because it may be a prefix.
 _INFIX = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, TokenType.PLUS, TokenType.NOT}
 #: Operators that NOT may precede, as in x NOT LIKE 'a%'.
@@ -328,7 +328,7 @@ _SEQUENCES: tuple[tuple[str, str, str, Applies], ...] = (
     (
         "HB501",
         "Unexpected ALL.",
-        "Use ALL only in UNION ALL (INTERSECT, EXCEPT), GROUP BY ALL and SELECT ALL.",
+        "Use ALL only in UNION ALL (INTERSECT, EXCEPT), GROUP BY ALL, ORDER BY ALL and SELECT ALL.",
         lambda a, b, *_: b is TokenType.ALL and a not in _BEFORE_ALL,
     ),
     (

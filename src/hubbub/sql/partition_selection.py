@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import numbers
+from hubbub.core.reals import floor_to
 from hubbub.core.schema import Kind
 from hubbub.core.shares import OWN
 from hubbub.core.unit import Relation
@@ -46,7 +47,7 @@ Rule = PartitionSelection | WeightedSelection
 
 def needed(query: Query) -> bool:
     """Return whether the values of some key are not declared."""
-    return any(facts(key.expr).values is None for key in query.keys)
+    return any(facts(query.keys[place].expr).values is None for places in query.sets for place in places)
 
 
 def groups(query: Query) -> DiscoveredCells:
@@ -54,9 +55,9 @@ def groups(query: Query) -> DiscoveredCells:
     if len(query.sets) != 1:
         raise QueryError(
             "HB564",
-            "Groups cannot be selected privately for several grouping sets at once.",
-            "Ask a query for each set, as in … GROUP BY ward and … GROUP BY ward, region, or declare the values of the "
-            "keys.",
+            "Groups of several grouping sets cannot be selected privately in a part of a query.",
+            "Write the grouping sets as the outermost query, or ask a query for each set: … GROUP BY ward and … "
+            "GROUP BY ward, region.",
         )
     return DiscoveredCells(tuple(query.keys[place] for place in query.sets[0]))
 
@@ -106,7 +107,10 @@ def threshold(noised: NoisyMeasure, contribution: UnitContribution, relation: Re
     Tested   tests/sql/test_partition_selection.py::test_discovered_groups_are_those_with_enough_people
              tests/sql/test_partition_selection.py::test_discovered_groups_move_no_further_than_stated
     """
-    goal, noise, measure = max(delta * OWN, numbers.DELTA_MIN), noised.mechanism, noised.measure
+    own = delta * OWN
+    # a third of a δ has a digit too many for the ledger
+    own = own if own.denominator <= numbers.MAX_DENOMINATOR else floor_to(own)
+    goal, noise, measure = max(own, numbers.DELTA_MIN), noised.mechanism, noised.measure
     if isinstance(measure, KeyWeight) and isinstance(noise, Gaussian):
         return WeightedSelection.least(
             keys=measure.keys, weight=measure.weight, relation=relation, noise=noise, delta=goal

@@ -141,7 +141,7 @@ def _columns(
             columns.append(replace(each, value=each.value.astype(np.int64)) if whole else each)
         else:
             columns.append(expression(plan, expr, keys, estimates, sums, level))
-        if mentioned(expr) and _public(plan, expr):
+        if _public(plan, expr):
             columns[-1] = replace(columns[-1], low=nothing, high=nothing, half=None)
     return columns
 

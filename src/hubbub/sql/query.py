@@ -118,13 +118,31 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """How the results of several queries become one result: their rows, one query after the other.
+
+    count    so many of the last queries
+    columns  so many of their first columns are shown
+    order    the order of all rows, over columns of the results
+    limit    the number of rows that are kept
+    """
+
+    count: int
+    columns: int
+    order: tuple[OrderTerm, ...]
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Queries:
     """Several queries that are released together, and the query over their results that is the answer.
 
-    after   None if the answer is the result of the last query
-    values  so many of the first queries give one number each, which later ones read
+    after     None if the answer is the result of the last query
+    values    so many of the first queries give one number each, which later ones read
+    together  the last queries are the grouping sets of one query, whose result their results are together
     """
 
     parts: tuple[Query, ...]
     after: After | None
     values: int = 0
+    together: Together | None = None

@@ -61,7 +61,7 @@ def limits(query: Query, groups: int | None, rows: int | None) -> ContributionBo
         raise QueryError(
             "HB763",
             f"Rows with two owners can be counted and added up; {what} is not supported.",
-            "Use COUNT(*), COUNT(x) or SUM(x), and divide them for an average: SUM(x) / COUNT(x).",
+            "Use COUNT(*), COUNT(x), SUM(x) or AVG(x).",
         )
     if len(query.sets) != 1 or any(facts(key.expr).values is None for key in query.keys):
         raise _undeclared_groups()

@@ -7,6 +7,7 @@ import re
 from fractions import Fraction
 
 from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
 
 from hubbub.sql.nodes import Args, Node
 from hubbub.sql.spelling_dates import Rewriter, differs, repeat
@@ -187,6 +188,10 @@ def _date_text(node: exp.Expr, dialect: str, _: SourceText) -> exp.Expr | None:
         text = text.upper()
         for word, field in _SNOWFLAKE:
             text = text.replace(word, field)
+    elif isinstance(node, exp.ToChar) and dialect == "duckdb" and "%" not in text:
+        # DuckDB has no TO_CHAR, so this is PostgreSQL's; names of months and days are filled up with blanks there
+        read = str(Postgres.format_time(exp.Literal.string(text)).this)
+        text = text if re.search("%[aAbB]", read) else read
     return exp.TimeToStr(this=node.this, format=exp.Literal.string(text))
 
 

@@ -37,6 +37,19 @@ def select(node: exp.Expr, source: SourceText) -> None:
     _laterals(node, source)
     _conditions(node)
     _distinct(node)
+    _order_by_all(node, source)
+
+
+def _order_by_all(node: exp.Expr, source: SourceText) -> None:
+    """Write ORDER BY ALL as an order by each column, from the left to the right."""
+    order = node.args.get("order")
+    terms = [] if order is None else order.expressions
+    if len(terms) != 1 or not isinstance(terms[0].this, exp.Var):
+        return
+    if any(item.is_star for item in node.expressions):
+        raise source.error(order, "HB508", "ORDER BY ALL needs a list of columns.", "Name the columns in SELECT.")
+    places = [exp.Literal.number(place) for place in range(1, len(node.expressions) + 1)]
+    order.set("expressions", [exp.Ordered(**{**terms[0].args, "this": place}) for place in places])
 
 
 # --- LATERAL -----------------------------------------------------------------------------------------------------

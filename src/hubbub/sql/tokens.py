@@ -72,6 +72,18 @@ LISTS = (
     "person: SELECT id, COUNT(*) FILTER (WHERE code = 'A') AS n FROM visits GROUP BY id, or EXISTS (SELECT 1 FROM …)."
 )
 _MONTHS = "Write MONTHS_BETWEEN(a, b) for months, or date_diff('day', b, a) for days."
+_ONE_ROW = (
+    "It would show the value of one row. Use MODE(x), MIN(x) or MAX(x). Within one person, ARG_MIN(x, day) is the "
+    "first value."
+)
+_ENTROPY = (
+    "Compute it from counts: SELECT -SUM(p * LN(p)) AS entropy FROM (SELECT COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS "
+    "p FROM visits GROUP BY region)."
+)
+_MOMENTS = (
+    "Compute it from an average: AVG(GREATEST(-99, LEAST(99, POWER((x - 3) / 5, {power})))), with the noisy AVG(x) for "
+    "3 and STDDEV_POP(x) for 5."
+)
 #: What to write instead of some functions.
 INSTEAD = {
     "GROUP_CONCAT": LISTS,
@@ -79,6 +91,12 @@ INSTEAD = {
     "LIST": LISTS,
     "COLLECT_LIST": LISTS,
     "AGE": _MONTHS,
+    "ENTROPY": _ENTROPY,
+    "MAD": "Ask for MEDIAN(x), and then with its value for MEDIAN(ABS(x - 3)).",
+    "SKEWNESS": _MOMENTS.format(power=3),
+    "KURTOSIS": _MOMENTS.format(power=4),
+    "FIRST": _ONE_ROW,
+    "LAST": _ONE_ROW,
     "RAND": "Leave it out: an answer could not be given again for free. The noise does not need a sample.",
 }
 #: For some rejected tokens: why they are not supported, and what to write instead.

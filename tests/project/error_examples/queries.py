@@ -58,7 +58,10 @@ EXAMPLES: dict[str, Example] = {
     "HB557": python('h.estimate("SELECT COUNT(*) FROM visits", epsilon="1e-9")'),
     "HB560": sql("SELECT age, day, MEDIAN(cost) FROM visits GROUP BY age, day, region"),
     "HB561": sql("SELECT QUANTILE_CONT(age, 0.12345) FROM visits"),
-    "HB564": sql("SELECT ward, COUNT(*) FROM visits GROUP BY ROLLUP (ward)"),
+    "HB564": sql(
+        "SELECT a.ward, a.n / b.n AS r FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward)) AS a, "
+        "(SELECT COUNT(*) AS n FROM visits) AS b"
+    ),
     "HB565": sql("SELECT age, region FROM visits GROUP BY age, region, day ORDER BY COUNT(*) DESC LIMIT 10000"),
     "HB566": python('h.estimate("SELECT AVG(cost) FROM visits GROUP BY day", within="0.0000001")'),
     "HB567": python('h.estimate("SELECT MEDIAN(age) FROM visits", within=2)'),
