@@ -3,11 +3,13 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from hubbub.config.document import KEYS, check_keys, expect_mapping, reject
 from hubbub.core import numbers
+from hubbub.core.list_columns import MAX_ELEMENTS, element_name, length_name
 from hubbub.core.schema import Bounds, Column, Kind, Value
 from hubbub.engines.base import Field
 from hubbub.errors import HubbubError
@@ -47,6 +49,31 @@ def read_column(value: object, field: Field, path: str) -> Column | None:
         bounds = Bounds(min(ends), max(ends))
     auto = entry.get("bounds") == "auto"
     return Column(field.name, kind, bounds, step, values, other, hidden, nullable, auto, required)
+
+
+def read_list(value: object, field: Field, path: str) -> tuple[Column, ...] | None:
+    """Read a list column as the columns of its elements and of its length; None if its `elements` are not declared."""
+    entry = expect_mapping(value if value is not None else {}, path)
+    check_keys(entry, path, KEYS["datasets.*.columns.*"])
+    count = entry.get("elements")
+    if field.element is None or count is None:
+        if count is not None:
+            why = f"is for lists whose elements are supported, and this column is {field.type}"
+            reject("HB414", f"{path}.elements", why, "Remove it.")
+        return None
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_ELEMENTS:
+        remedy = "Write the largest number of elements that a list has: `elements: 8`."
+        reject("HB414", f"{path}.elements", f"is not a whole number from 1 to {MAX_ELEMENTS}", remedy)
+    one = Field(field.name, field.type, field.element)
+    element = read_column({name: each for name, each in entry.items() if name != "elements"}, one, path)
+    if element is None:
+        return None
+    if element.required:
+        reject("HB416", f"{path}.required", "is not for lists, which may be empty", "Remove it.")
+    flags = {"hidden": element.hidden, "nullable": element.nullable}
+    length = Column(length_name(field.name), Kind.INTEGER, Bounds(Fraction(0), Fraction(count)), **flags)
+    places = range(1, count + 1)
+    return (*(replace(element, name=element_name(field.name, place)) for place in places), length)
 
 
 def _flag(entry: Mapping[str, object], name: str, path: str) -> bool:

@@ -98,6 +98,8 @@ def _apart(schema: Proposal, name: str) -> str:
 def _column(field: Field, table: CatalogTable, schema: Proposal, name: str) -> str:
     label = f"      {quoted(field.name)}:"
     if field.kind is None:
+        if field.element is not None:
+            return f"      # {quoted(field.name)}: {{elements: 8}}  # {field.type}: the most elements of a list\n"
         return f"      # {quoted(field.name)}: {field.type} is not supported\n"
     facts = []
     way = schema.owned.get(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from hubbub.config import blocks, owners, ownership, units
-from hubbub.config.columns import read_column
+from hubbub.config.columns import read_column, read_list
 from hubbub.config.document import KEYS, check_keys, expect_mapping, reject, reject_unknown
 from hubbub.core.schema import Column, Table
 from hubbub.engines.base import LOOSE_COLLATION, DataSource, Field, View, locate
@@ -220,12 +220,19 @@ def _columns(
         where = f"{path}.columns.{field.name}"
         try:
             settings = declared.get(field.name) if listed else {"hidden": True}
+            parts = read_list(settings, field, where)
+            if parts is not None and not is_key:
+                columns += parts
+                disabled += [(field.name, "hidden")] if parts[0].hidden else []
+                continue
             column = _column(settings, field, where, is_key=is_key)
         except HubbubError as error:
             problems.append(error)
             continue
         if column is None:
             why = f"hubbub does not support its type, {field.type}"
+            if field.element is not None:
+                why = f"it is a list ({field.type}): declare `elements: 8`, the most elements of a list"
             disabled.append((field.name, why))
             if is_key:
                 message = f"{where} cannot be the privacy ID column or a key: {why}."

@@ -50,7 +50,9 @@ KEYS: Mapping[str, frozenset[str]] = {
     "datasets.*.version": frozenset({"checksum"}),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "rows_total", "max_rows", "entity", "via", "of", "per"}),
     "datasets.*.unit.per": frozenset({"hour", "day", "week", "month"}),
-    "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden", "nullable", "required"}),
+    "datasets.*.columns.*": frozenset(
+        {"type", "elements", "bounds", "step", "values", "other", "hidden", "nullable", "required"}
+    ),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show", "fair"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor", "seeds"}),

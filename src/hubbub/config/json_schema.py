@@ -3,6 +3,7 @@
 Tested in tests/config/test_summary.py.
 """
 
+from hubbub.core.list_columns import MAX_ELEMENTS
 from hubbub.core.schema import Kind
 
 _QUERY_OPTIONS: dict[str, object] = {
@@ -58,6 +59,12 @@ _COLUMN = {
         "step": {**_NUMBER, "description": "Step of a decimal: comparisons are exact, sums are rounded to it."},
         "values": {"type": ["array", "null"], "minItems": 1, "description": "All group keys. Allows GROUP BY."},
         "other": {"description": "Key for all values that are not in `values`; without it, GROUP BY omits such rows."},
+        "elements": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_ELEMENTS,
+            "description": "The most elements of a list; `bounds` and `values` are those of its elements.",
+        },
         "hidden": {"type": "boolean", "description": "Queries cannot use this column."},
         "nullable": {"type": "boolean", "description": "GROUP BY gives NULL a group of its own."},
         "required": {

@@ -101,6 +101,8 @@ def _column(field: Field, width: int) -> str:
     label = f"      {quoted(field.name)}:".ljust(width + 8)
     kind = field.kind
     if kind is None and not field.untyped:
+        if field.element is not None:
+            return f"      # {quoted(field.name)}: {{elements: 8}}  # {field.type}: the most elements of a list\n"
         return f"      # {quoted(field.name)}: {field.type} is not supported\n"
     if field.untyped:
         fact = "bounds: auto" if kind is not None and kind.numeric else "values: "

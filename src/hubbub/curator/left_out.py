@@ -15,6 +15,7 @@ from hubbub.answers.left_out import Clamp, Evidence, LeftOut, Share
 from hubbub.answers.profile import Profile, blocks_read
 from hubbub.core import chunked_json
 from hubbub.core.blocks import BlockSet
+from hubbub.core.list_columns import length_name, part_of
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Bounds, Kind, Table
 from hubbub.curator import enforced
@@ -169,14 +170,15 @@ def _clamped(plan: Plan, private: Iterable[Table]) -> tuple[Clamp, ...]:
         if scan.table.name not in tables or column is None or not column.kind.numeric or column.values is not None:
             continue
         if column.bounds is not None:
-            bounds[source] = column.bounds if not column.auto else (_found_bounds(plan, scan, source) or column.bounds)
+            bounds[_named(source)] = column.bounds if not column.auto else (_found_bounds(plan, scan, source) or column.bounds)
     for reading in enforced.selections(plan.query):
         for scan, source in _read(reading.rel, set(reading.names)):
             column = scan.table.column(source)
             if scan.table.name not in tables or column is None or column.values is not None or column.auto:
                 continue
             if column.kind.numeric and column.bounds is not None:
-                bounds.setdefault(source, column.bounds)
+                bounds.setdefault(_named(source), column.bounds)
+    bounds |= _lengths(plan.query.relation, tables)
     within = {each for aggregate in plan.query.aggregates for expr in aggregate.arguments for each in clamps(expr)}
     counts = [(WITHIN_UNIT, each) for each in sorted(within, key=lambda each: (each.low, each.high))]
     listed = [*sorted(bounds.items()), *counts]
@@ -192,8 +194,39 @@ def _unlisted(plan: Plan, tables: frozenset[str]) -> tuple[str, ...]:
             if scan.table.name not in tables or column is None or column.kind is Kind.BOOLEAN:
                 continue
             if column.values is not None and column.other is None:
-                found.add(source)
+                found.add(_named(source))
     return tuple(sorted(found))
+
+
+def _named(source: str) -> str:
+    """Name a column as owners declare it: the elements of a list by its name."""
+    part = part_of(source)
+    return source if part is None else part[0] if part[1] else f"the length of {part[0]}"
+
+
+def _lengths(rel: Rel, private: set[str]) -> dict[str, Bounds]:
+    """Return how many elements are read of each list of which the query reads a part."""
+    read: dict[str, Bounds] = {}
+    for scan, source in ((each, source) for each in _scans(rel) for source in each.sources):
+        part = part_of(source)
+        length = None if part is None else scan.table.column(length_name(part[0]))
+        if part is not None and length is not None and length.bounds is not None and scan.table.name in private:
+            read[_named(length.name)] = length.bounds
+    return read
+
+
+def _scans(rel: Rel) -> Iterator[Scan]:
+    match rel:
+        case Scan():
+            yield rel
+        case Join():
+            yield from _scans(rel.left)
+            yield from _scans(rel.right)
+        case Union():
+            for each in rel.inputs:
+                yield from _scans(each)
+        case _:
+            yield from _scans(rel.input)
 
 
 def _found_bounds(plan: Plan, scan: Scan, source: str) -> Bounds | None:

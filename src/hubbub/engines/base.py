@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from numpy.typing import NDArray
 
 from hubbub.core import machine
+from hubbub.core.list_columns import part_of
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
 from hubbub.engines.registry import EngineEntry, engine_of_form
@@ -159,6 +160,7 @@ class Field:
     kind: Kind | None
     unfit: str = ""  #: why the column cannot be a privacy ID column, or empty
     readable: frozenset[Kind] | None = None  #: the kinds that it can be read as, or None for every kind
+    element: Kind | None = None  #: of a list: the kind of its elements, if that is supported
 
     @property
     def untyped(self) -> bool:
@@ -221,6 +223,12 @@ class View:
     columns: tuple[tuple[str, Kind], ...]
     version: str | None = None
     checksum: bool = False
+
+
+def type_of(name: str, types: Mapping[str, str]) -> str | None:
+    """Return the type of a column, or of the list that it is a part of; None if there is neither."""
+    part = part_of(name)
+    return types.get(name) or (None if part is None else types.get(part[0]))
 
 
 class Engine(Protocol):

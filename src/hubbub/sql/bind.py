@@ -26,6 +26,7 @@ from hubbub.sql.conditions import Conditions
 from hubbub.sql.expressions import Col, Expr, facts
 from hubbub.sql.grouping_sets import by_set
 from hubbub.sql.groups_as_values import with_groups_as_values
+from hubbub.sql.lists import with_lists
 from hubbub.sql.ordinary_sql import with_parameters
 from hubbub.sql.parse import check_nodes, parse
 from hubbub.sql.postprocess_cost import query_cost
@@ -68,7 +69,7 @@ def _bound_releases(
     tree, source = parse(text, dialect=dialect, released=True)
     ctx = Context(source, tables, tuple(parameters), dialect)
     try:
-        ctx, tree = with_values_as_tables(ctx, tree)
+        ctx, tree = with_values_as_tables(ctx, with_lists(ctx, tree))
         tree = with_groups_as_values(ctx, tree)
         levels = Levels(ctx)
         released = ReleasedValues(levels, partial(_bound, ctx), KeyedBinder(levels, partial(_bound, ctx)))

@@ -16,7 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hubbub.sql.text import SourceText, quote
-from hubbub.sql.tokens import COMMANDS, ONE_ROW_EACH, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS, token_set
+from hubbub.sql.tokens import COMMANDS, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS, token_set
 
 MAX_TEXT = 100_000
 MAX_TOKENS = 10_000
@@ -122,7 +122,7 @@ def _check_characters(source: SourceText) -> None:
 
 
 def _plain_names(tokens: list[Token]) -> list[Token]:
-    """Treat words such as percent or next as names, except in LIMIT 10 PERCENT and FETCH NEXT, and UNKNOWN after IS."""
+    """Treat words such as percent or next as names, except after LIMIT 10, FETCH and LATERAL, and UNKNOWN after IS."""
     kinds = [None, None, *(token.token_type for token in tokens)]
     plain = list[Token]()
     for token, earlier, last in zip(tokens, kinds, kinds[1:], strict=False):
@@ -130,7 +130,7 @@ def _plain_names(tokens: list[Token]) -> list[Token]:
         if kind is TokenType.UNKNOWN:
             after_is = TokenType.IS in (last, earlier if last is TokenType.NOT else None)
             kind = TokenType.NULL if after_is else TokenType.VAR
-        elif kind in PLAIN_NAMES and last not in (TokenType.NUMBER, TokenType.FETCH):
+        elif kind in PLAIN_NAMES and last not in (TokenType.NUMBER, TokenType.FETCH, TokenType.LATERAL):
             kind = TokenType.VAR
         elif kind is TokenType.STRUCT and token.text.upper() == "ROW":  # CURRENT ROW; DuckDB also has ROW(…)
             kind = TokenType.ROW
@@ -199,7 +199,7 @@ def _check_tokens(source: SourceText, tokens: list[Token]) -> None:
             hint, "HB503", "Comments that start with /*+ or /*! are not supported: some engines run them.", "Remove it."
         )
     depth = 0
-    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+    for token in tokens:
         kind = token.token_type
         if kind in COMMANDS:
             reject_statement(source, token.start, token.text)
@@ -211,8 +211,6 @@ def _check_tokens(source: SourceText, tokens: list[Token]) -> None:
                 f"{quote(token.text)} {reason}.",
                 remedy or 'Remove it. If it is the name of a column or table, put it in double quotes ("name").',
             )
-        if kind is TokenType.LATERAL and after is not None and after.text.upper() == "VIEW":
-            raise source.error(token.start, "HB503", "LATERAL VIEW turns one row into several.", ONE_ROW_EACH)
         depth += (kind in _OPEN) - (kind in _CLOSE)
         if depth > MAX_NESTING:
             raise source.error(

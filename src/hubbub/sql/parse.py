@@ -243,6 +243,8 @@ def _check_nothing_lost(source: SourceText, tokens: list[Token], tree: exp.Expr,
             # a function's name; $1; date_trunc('month', …); interval 3 day; extract(month from …); nulls last
             (kind is TokenType.VAR and after and after.token_type is TokenType.L_PAREN)
             or (kind is TokenType.NUMBER and last is TokenType.PARAMETER)
+            # x[1], whose place sqlglot counts from 0
+            or (kind is TokenType.NUMBER and last is TokenType.L_BRACKET and tree.find(exp.Bracket) is not None)
             or (
                 kind in (TokenType.STRING, TokenType.VAR)
                 and last in (TokenType.L_PAREN, TokenType.COMMA)

@@ -19,7 +19,7 @@ NODES: dict[Node, Args] = {
     exp.RegrAvgx: _TWO,
     exp.RegrAvgy: _TWO,
     exp.ApproxQuantiles: _TWO,
-    exp.Bracket: {"this": None, "expressions": None, "offset": (0,), "safe": (True,)},
+    exp.Bracket: {"this": None, "expressions": None, "offset": (0, 1), "safe": (True,)},
     exp.ToChar: {"this": None, "format": None},
     exp.Dayname: {"this": None, "abbreviated": (True,)},
     exp.Monthname: {"this": None, "abbreviated": (True,)},
@@ -54,9 +54,11 @@ def _regression(node: exp.Expr, _: str, source: SourceText) -> exp.Expr:
     return exp.Filter(this=exp.Avg(this=averaged), expression=_present(other))
 
 
-def _element(node: exp.Expr, _: str, source: SourceText) -> exp.Expr:
+def _element(node: exp.Expr, _: str, source: SourceText) -> exp.Expr | None:
     """APPROX_QUANTILES(x, n)[OFFSET(k)]: the quantile of level k/n."""
     lists, places = node.this, node.expressions
+    if isinstance(lists, exp.Column):
+        return None  # `sql.lists` decides
     numbers = [lists.args.get("expression") if isinstance(lists, exp.ApproxQuantiles) else None, *places]
     texts = [str(each.this) if isinstance(each, exp.Literal) else "" for each in numbers]
     if len(texts) != 2 or not all(text.isdecimal() and len(text) < 7 for text in texts) or int(texts[0]) == 0:
@@ -86,6 +88,8 @@ def any_of(node: exp.Expr, source: SourceText) -> exp.Expr | None:
     if not isinstance(right, exp.Any):
         return None
     listed = right.this.unnest() if isinstance(right.this, exp.Paren) else right.this
+    if isinstance(listed, exp.Column) and isinstance(node, exp.EQ):
+        return None  # `sql.lists` decides
     if not isinstance(listed, exp.Array) or not isinstance(node, exp.EQ):
         raise source.error(
             node, "HB503", "ANY compares with a constant list by = alone.", "Write x = ANY (ARRAY[1, 2]), or x IN (…)."

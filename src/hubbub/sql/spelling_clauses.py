@@ -22,7 +22,7 @@ from hubbub.sql.text import SourceText
 from hubbub.sql.tokens import ONE_ROW_EACH
 
 NODES: dict[Node, Args] = {
-    exp.Lateral: {"this": None, "alias": None, "cross_apply": (True,)},
+    exp.Lateral: {"this": None, "alias": None, "cross_apply": (True,), "view": (True,)},
 }
 #: Maximum number of rows that a LATERAL subquery gives for one row.
 MAX_LIMIT = 1_000
@@ -34,6 +34,7 @@ _REMEDY = (
 
 def select(node: exp.Expr, source: SourceText) -> None:
     """Rewrite the clauses of a SELECT in place."""
+    _explosions(node, source)
     _laterals(node, source)
     _conditions(node)
     _distinct(node)
@@ -53,6 +54,34 @@ def _order_by_all(node: exp.Expr, source: SourceText) -> None:
 
 
 # --- LATERAL -----------------------------------------------------------------------------------------------------
+
+
+def _explosions(node: exp.Expr, source: SourceText) -> None:
+    """Write LATERAL VIEW explode(x), LATERAL UNNEST(x) and unnest(x) in SELECT as joins with UNNEST."""
+    for view in node.args.get("laterals") or []:
+        node.append("joins", exp.Join(this=_unnested(view.this, view.args.get("alias"), source), kind="CROSS"))
+    node.set("laterals", None)
+    for join in node.args.get("joins") or []:
+        lateral = join.this
+        if isinstance(lateral, exp.Lateral) and isinstance(lateral.this, exp.Unnest | exp.Explode):
+            join.set("this", _unnested(lateral.this, lateral.args.get("alias"), source))
+    shown = [item for item in node.expressions if isinstance(item.unalias(), exp.Explode | exp.Unnest)]
+    if len(shown) > 1:
+        raise source.error(shown[1], "HB503", "Two lists side by side are not supported.", ONE_ROW_EACH)
+    for item in shown:
+        name = exp.to_identifier(item.alias or "unnest")
+        alias = exp.TableAlias(this=exp.to_identifier("unnest$"), columns=[name.copy()])
+        node.append("joins", exp.Join(this=_unnested(item.unalias(), alias, source), kind="CROSS"))
+        item.replace(exp.Column(this=name, table=exp.to_identifier("unnest$")))
+
+
+def _unnested(node: exp.Expr, alias: exp.Expr | None, source: SourceText) -> exp.Expr:
+    read = node.expressions[0] if isinstance(node, exp.Unnest) else node.this
+    if not isinstance(read, exp.Column):
+        raise source.error(node, "HB503", "UNNEST in this place reads a column.", ONE_ROW_EACH)
+    unnested = exp.Unnest(expressions=[read.copy()], alias=None if alias is None else alias.copy())
+    unnested.meta.update(node.meta)
+    return unnested
 
 
 def _laterals(node: exp.Expr, source: SourceText) -> None:
@@ -167,7 +196,7 @@ def _sources(query: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _left(node: exp.Expr, _: str, source: SourceText) -> None:
-    if not isinstance(node.parent, exp.Join):
+    if not isinstance(node.parent, exp.Join) and node.arg_key != "laterals":
         raise source.error(node, "HB503", "LATERAL is supported in joins alone.", ONE_ROW_EACH)
     if node.args.get("cross_apply") is False:  # OUTER APPLY
         node.parent.set("side", "LEFT")

@@ -36,6 +36,11 @@ NODES: dict[Node, Args] = {
     exp.Pivot: dict.fromkeys(("this", "expressions", "using", "group", "fields", "unpivot", "alias", *_NAMING)),
     exp.PivotAlias: {"this": None, "alias": None},
     exp.Unnest: {"expressions": None, "alias": None},
+    exp.Explode: {"this": None},
+    exp.ArrayContains: {"this": None, "expression": None},
+    exp.ArrayContainsAll: {"this": None, "expression": None},
+    exp.ArrayOverlaps: {"this": None, "expression": None},
+    exp.ArraySize: {"this": None, "expression": None},
     exp.GenerateSeries: {"start": None, "end": None, "step": None, "is_end_exclusive": (True,)},
     exp.ExplodingGenerateSeries: {"start": None, "end": None, "step": None},
     exp.GenerateDateArray: {"start": None, "end": None, "step": None},
@@ -216,8 +221,8 @@ def table(node: exp.Expr, _: str, source: SourceText) -> exp.Expr | None:
 # --- lists and series --------------------------------------------------------------------------------------------
 
 
-def _unnest(node: exp.Expr, _: str, source: SourceText) -> exp.Expr:
-    """Write a constant list, or a series, as VALUES."""
+def _unnest(node: exp.Expr, _: str, source: SourceText) -> exp.Expr | None:
+    """Write a constant list, or a series, as VALUES; of a column, `sql.lists` decides."""
     listed = node.expressions[0] if len(node.expressions) == 1 else None
     alias = node.args.get("alias")
     in_from = isinstance(node.parent, exp.From | exp.Join)
@@ -225,9 +230,9 @@ def _unnest(node: exp.Expr, _: str, source: SourceText) -> exp.Expr:
         return _values(node, _series(listed, source), alias)
     if in_from and isinstance(listed, exp.Array) and listed.expressions:
         return _values(node, [part.copy() for part in listed.expressions], alias)
-    raise source.error(
-        node, "HB503", "UNNEST of a column is not supported: it turns one row into several.", ONE_ROW_EACH
-    )
+    if isinstance(listed, exp.Column) and isinstance(node.parent, exp.Join | exp.Lateral):
+        return None
+    raise source.error(node, "HB503", "UNNEST reads a list in FROM, after the table that it belongs to.", ONE_ROW_EACH)
 
 
 def _values(node: exp.Expr, items: Sequence[exp.Expr], alias: exp.Expr | None) -> exp.Expr:

@@ -72,7 +72,7 @@ SPELLING_ARGS: dict[Node, Args] = {
     exp.StrPosition: {"clamp_position": (True,)},
     exp.Substring: {"zero_start": (True,)},
     exp.CountIf: {"zero_on_all_null": (True,)},
-    exp.Select: {"windows": None},
+    exp.Select: {"windows": None, "laterals": None},
     exp.Subquery: {"pivots": None},
     exp.Table: {"pivots": None},
     exp.Array: {"value_constructor": None, "struct_name_inheritance": None},

@@ -37,7 +37,7 @@ _CLAUSES = token_set(
 _EXPRESSIONS = token_set(
     """
     AND OR NOT BETWEEN CASE WHEN THEN ELSE END IN IS ISNULL NOTNULL LIKE ILIKE NULL TRUE FALSE INTERVAL ARRAY STRING
-    NUMBER IDENTIFIER VAR YEAR REPLACE ESCAPE TILDE RLIKE SIMILAR_TO
+    NUMBER IDENTIFIER VAR YEAR REPLACE ESCAPE TILDE RLIKE SIMILAR_TO AT_GT DAMP VIEW
     """
 )
 #: Names of types.
@@ -62,8 +62,8 @@ PLAIN_NAMES = token_set(
 
 #: What to do about the elements of a list.
 ONE_ROW_EACH = (
-    "For the elements of a list, ask the data owner for a view with one row for each, as in CREATE VIEW visit_tags AS "
-    "SELECT id, unnest(tags) AS tag FROM visits, which declares the same privacy unit. For a subquery on the same row, "
+    "For the elements of a list column, ask the data owner to declare it: `tags: {elements: 8}`, and write FROM visits "
+    "v, UNNEST(v.tags) AS t(tag). For a subquery on the same row, "
     "write it in SELECT or WHERE."
 )
 #: What to write instead of a list of the values of one person.

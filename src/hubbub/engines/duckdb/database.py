@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 
+from hubbub.core.list_columns import part_of
 from hubbub.core.schema import Kind
 from hubbub.engines import files
 from hubbub.engines.base import (
@@ -129,6 +130,7 @@ def _described(connection: duckdb.DuckDBPyConnection, source: DataSource) -> tup
             kind,
             _kind(kind),
             rounding_reason(kind) if distinguishes.get(name, (True,)) == (True,) else LOOSE_COLLATION,
+            element=_kind(_element_type(kind)),
         )
         for name, kind, *_ in rows
     )
@@ -195,7 +197,9 @@ def _types(root: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
 
 def _show(root: duckdb.DuckDBPyConnection, view: View, relation: str, types: Mapping[str, str]) -> None:
     """Create a view on a file that is read in place."""
-    shown = ", ".join(_column(name, kind, types[name]) for name, kind in view.columns)
+    shown = ", ".join(
+        _column(name, kind, types[name]) if name in types else _part(name, kind, types) for name, kind in view.columns
+    )
     root.execute(f"CREATE VIEW {identifier(view.name)} AS SELECT {shown} FROM {relation}")  # noqa: S608
 
 
@@ -228,14 +232,32 @@ def _is_large(view: View) -> bool:
     return view.source.form in ("csv", "sqlite") and view.source.path.stat().st_size > files.HASHED_WHOLE
 
 
+def _part(name: str, kind: Kind, types: Mapping[str, str]) -> str:
+    """Write an element of a list, or its length; NULL beyond the end."""
+    column, place = part_of(name) or (name, 0)
+    listed = identifier(column)
+    if not place:
+        return f"len({listed}) AS {identifier(name)}"
+    return f"{_value(f'{listed}[{place}]', kind, _element_type(types[column]))} AS {identifier(name)}"
+
+
+def _element_type(type_name: str) -> str:
+    """Return the type of the elements of a list or an array; an empty text for another type."""
+    return type_name.rpartition("[")[0] if type_name.endswith("]") else ""
+
+
 def _column(name: str, kind: Kind, type_name: str) -> str:
     quoted = identifier(name)
     if type_name == TYPES[kind] or type_name in _WITHOUT_CAST.get(kind, ()):
         return quoted
+    return f"{_value(quoted, kind, type_name)} AS {quoted}"
+
+
+def _value(quoted: str, kind: Kind, type_name: str) -> str:
     # equal numbers must have the same text
     once = kind is Kind.TEXT and _KINDS.get(type_name) is Kind.REAL
     value = f"CASE WHEN {quoted} = 0 OR isnan({quoted}) THEN abs({quoted}) ELSE {quoted} END" if once else quoted
-    return f"TRY_CAST({value} AS {TYPES[kind]}) AS {quoted}"
+    return f"TRY_CAST({value} AS {TYPES[kind]})"
 
 
 def _relation(source: DataSource, catalog: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hubbub.core.list_columns import part_of
 from hubbub.core.schema import Kind
 from hubbub.engines.base import LOOSE_COLLATION, DataSource, EngineLimits, Field, UnreachableError, View, identifier
 from hubbub.engines.postgres.problems import explain_connection
@@ -187,7 +188,8 @@ def describe(session: Connection, source: DataSource) -> TableDescription:
             shown, kind_of = f"{shown}, generated on read", None
         types[name] = base
         unfit = _unfit(base, deterministic=deterministic)
-        fields.append(Field(name, shown, kind_of, unfit, _readable(base) if kind_of else frozenset()))
+        element = _KINDS.get(_element_type(base)) if allowed and generated != "v" else None
+        fields.append(Field(name, shown, kind_of, unfit, _readable(base) if kind_of else frozenset(), element))
     check_views(session, oid)
     return TableDescription(oid, kind, types, tuple(fields))
 
@@ -225,7 +227,33 @@ def selection(view: View, description: TableDescription) -> str:
     return f"SELECT {', '.join(columns) or 'NULL'} FROM {identifier(schema_name)}.{identifier(table)}"  # noqa: S608
 
 
+def _element_type(base: str) -> str:
+    """Return the base type of the elements of an array; an empty text for another type."""
+    return base[1:] if base.startswith("_") else ""
+
+
+def _part(name: str, kind: Kind, description: TableDescription) -> str | None:
+    """Write an element of an array, or its length; None for another column, and NULL beyond the end.
+
+    An array may begin anywhere. Of one with several dimensions, all elements are NULL.
+    """
+    column, place = part_of(name) or ("", 0)
+    field = next((field for field in description.fields if field.name == column), None)
+    if name in description.types or field is None or field.element is None:
+        return None
+    listed = identifier(column)
+    if not place:
+        return f"CASE WHEN {listed} IS NOT NULL THEN coalesce(array_length({listed}, 1), 0) END"
+    base = _element_type(description.types[column])
+    wanted = _CASTS.get((kind, base)) or ("CAST({} AS text)" if kind is Kind.TEXT else None)
+    value = f"({listed})[array_lower({listed}, 1) + {place - 1}]"
+    return None if wanted is None else wanted.replace("{}", value)
+
+
 def _column(name: str, kind: Kind, description: TableDescription) -> str:
+    part = _part(name, kind, description)
+    if part is not None:
+        return part
     base, quoted = description.types.get(name), identifier(name)
     field = next((field for field in description.fields if field.name == name), None)
     if base is None or field is None:

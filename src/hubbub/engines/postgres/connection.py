@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
-from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View, identifier
+from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View, identifier, type_of
 from hubbub.engines.postgres import catalog, data_version
 from hubbub.engines.postgres.catalog import Connection, schema
 from hubbub.engines.postgres.problems import explain_error
@@ -215,7 +215,7 @@ class PostgresEngine:
         text = catalog.selection(view, table)
         if known is not None and known[0].types != table.types:
             shown = {name for name, _ in view.columns}
-            if any(known[0].types.get(name) != table.types.get(name) for name in shown):
+            if any(type_of(name, known[0].types) != type_of(name, table.types) for name in shown):
                 raise UnreachableError(
                     "the column types have changed since hubbub was started",
                     "Check hubbub.yaml with `hubbub check`, then restart hubbub.",

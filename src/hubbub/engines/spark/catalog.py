@@ -15,6 +15,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
+from hubbub.core.list_columns import part_of
 from hubbub.core.schema import Kind
 from hubbub.engines.base import (
     LOOSE_COLLATION,
@@ -24,6 +25,7 @@ from hubbub.engines.base import (
     UnreachableError,
     View,
     rounding_reason,
+    type_of,
 )
 from hubbub.engines.spark import local_server, schema_cache
 from hubbub.engines.spark.views import check_table
@@ -169,7 +171,7 @@ _declared: dict[DataSource, tuple[Field, ...]] = {}
 def declared_types(view: View) -> Mapping[str, str]:
     """Return the types of a table's columns with which hubbub.yaml was read, if it was read in this process."""
     types = {field.name: field.type for field in _declared.get(view.source, ())}
-    return {name: types.get(name, "") for name, _ in view.columns} if types else {}
+    return {name: type_of(name, types) or "" for name, _ in view.columns} if types else {}
 
 
 def schema(source: DataSource) -> tuple[Field, ...]:
@@ -218,7 +220,13 @@ def fields(frame: Frame) -> tuple[Field, ...]:
     with _explain_errors():
         types = frame.dtypes
     return tuple(
-        Field(name, kind, _kind(kind), LOOSE_COLLATION if " collate " in kind else rounding_reason(kind))
+        Field(
+            name,
+            kind,
+            _kind(kind),
+            LOOSE_COLLATION if " collate " in kind else rounding_reason(kind),
+            element=_kind(_element_type(kind)),
+        )
         for name, kind in types
     )
 
@@ -233,7 +241,9 @@ def relation(source: DataSource) -> str:
 
 def selection(view: View, types: Mapping[str, str]) -> str:
     """Write a SELECT of a table's columns in the types that the dialect expects, with casts that cannot fail."""
-    shown = ", ".join(_column(name, kind, types[name]) for name, kind in view.columns)
+    shown = ", ".join(
+        _column(name, kind, types[name]) if name in types else _part(name, kind, types) for name, kind in view.columns
+    )
     return f"SELECT {shown} FROM {relation(view.source)}"  # noqa: S608
 
 
@@ -279,8 +289,28 @@ def _pattern(file: str) -> str:
     return _WILD.sub(r"\\\g<0>", unquote(file))
 
 
+def _part(name: str, kind: Kind, types: Mapping[str, str]) -> str:
+    """Write an element of an array, or its length; NULL beyond the end."""
+    column, place = part_of(name) or (name, 0)
+    listed = _quoted(column)
+    if not place:
+        return f"CASE WHEN {listed} IS NOT NULL THEN CAST(size({listed}) AS BIGINT) END AS {_quoted(name)}"
+    return f"{_value(f'get({listed}, {place - 1})', kind, _element_type(types[column]))} AS {_quoted(name)}"
+
+
+def _element_type(type_name: str) -> str:
+    """Return the type of the elements of an array; an empty text for another type."""
+    return type_name[6:-1] if type_name.startswith("array<") else ""
+
+
 def _column(name: str, kind: Kind, type_name: str) -> str:
     quoted = _quoted(name)
+    if kind is not Kind.TEXT and type_name == _TYPES[kind].lower():
+        return quoted
+    return f"{_value(quoted, kind, type_name)} AS {quoted}"
+
+
+def _value(quoted: str, kind: Kind, type_name: str) -> str:
     if kind is Kind.TEXT:
         # invalid UTF-8 would fail when the result is fetched; equal numbers must have the same text
         once = f"CASE WHEN {quoted} = 0 THEN abs({quoted}) ELSE {quoted} END"
@@ -290,10 +320,10 @@ def _column(name: str, kind: Kind, type_name: str) -> str:
     elif kind in (Kind.DATE, Kind.TIMESTAMP) and _kind(type_name) not in (Kind.DATE, Kind.TIMESTAMP):
         text = f"CAST(NULL AS {_TYPES[kind]})"
     elif type_name == _TYPES[kind].lower():
-        return quoted
+        text = quoted
     else:
         text = f"try_cast({quoted} AS {_TYPES[kind]})"
-    return f"{text} AS {quoted}"
+    return text
 
 
 def _kind(type_name: str) -> Kind | None:

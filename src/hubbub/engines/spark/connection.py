@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
-from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View
+from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View, type_of
 from hubbub.engines.spark import catalog, schema_cache
 from hubbub.engines.spark.catalog import schema
 from hubbub.errors import RunError
@@ -178,7 +178,7 @@ class SparkEngine:
 
     def _check_types(self, view: View, types: Mapping[str, str]) -> None:
         """Raise an error if the columns of a table have changed since hubbub.yaml, or the table, was first read."""
-        shown = {name: types.get(name, "") for name, _ in view.columns}
+        shown = {name: type_of(name, types) or "" for name, _ in view.columns}
         if "" in shown.values() or self._types.setdefault(view.name, shown) != shown:
             schema_cache.forget_fields(view.source)
             raise UnreachableError(

@@ -18,7 +18,7 @@ from hubbub.core.schema import Kind
 from hubbub.engines.base import DataSource, Field
 from hubbub.private_files import create_folder, private_file
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,10 @@ def cached_fields(source: DataSource) -> tuple[Field, ...] | None:
         if entry is None or stored["state"] != entry.state:
             return None
         columns = stored["fields"]
-        return tuple(Field(name, kind, Kind(read) if read else None, unfit) for name, kind, read, unfit in columns)
+        return tuple(
+            Field(name, kind, _read(read), unfit, element=_read(element))
+            for name, kind, read, unfit, element in columns
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -45,7 +48,7 @@ def store_fields(source: DataSource, fields: tuple[Field, ...], state: str | Non
     entry = _entry(source)
     if entry is None or entry.state != state:
         return
-    listed = [(field.name, field.type, field.kind.value if field.kind else None, field.unfit) for field in fields]
+    listed = [(each.name, each.type, _written(each.kind), each.unfit, _written(each.element)) for each in fields]
     try:
         create_folder(entry.path.parent)
         new = entry.path.with_suffix(f".{os.getpid()}.new")
@@ -54,6 +57,14 @@ def store_fields(source: DataSource, fields: tuple[Field, ...], state: str | Non
         new.replace(entry.path)
     except OSError:
         return  # the next start asks Spark again
+
+
+def _read(kind: str | None) -> Kind | None:
+    return None if kind is None else Kind(kind)
+
+
+def _written(kind: Kind | None) -> str | None:
+    return None if kind is None else kind.value
 
 
 def forget_fields(source: DataSource) -> None:
