@@ -157,7 +157,13 @@ CLAUSES = (
         "`LATERAL (SELECT v.day FROM visits v WHERE v.id = p.id ORDER BY v.day LIMIT 1)`, compared by = alone; lists "
         "of constants and expressions of the outer row",
     ),
-    ("UNNEST, generate_series, VALUES", "lists of at most 1,000 constants in FROM; columns with lists are not read"),
+    (
+        "UNNEST, explode",
+        "`FROM visits v, UNNEST(v.tags) AS t(tag)`: one row for each element of a list column that the owner declares "
+        "with `elements: 8`; also in SELECT, and as LATERAL VIEW. `list_contains(tags, 'a')`, `'a' = ANY(tags)`, "
+        "`list_has_any`, `list_has_all`, `len(tags)` and `tags[1]` read a list without adding rows",
+    ),
+    ("generate_series, VALUES", "lists of at most 1,000 constants in FROM"),
     (
         "PIVOT, UNPIVOT",
         "PIVOT of a subquery that names its columns, with its values listed; UNPIVOT of listed columns",
