@@ -35,7 +35,7 @@ COLUMNS: dict[str, Any] = {
     "cost": {"bounds": [0, 9]},
 }
 BUDGET = {"epsilon": 1e6, "delta": 1e-5}
-DATASETS = {
+DATASETS: dict[str, dict[str, Any]] = {
     "v": {"unit": {"column": "id", "groups": 8, "rows": 5, "rows_total": 5}, "columns": COLUMNS, "budget": BUDGET},
     "w": {"unit": "row", "columns": {"tags": {"elements": 3}, "cost": {}}, "budget": BUDGET},
 }
@@ -158,6 +158,7 @@ def test_elements_beyond_the_declared_number_are_left_out_and_stated(tmp_path: P
     with hubbub.open(tmp_path / "hubbub.yaml", analyst="ana") as opened:
         release = opened.query(QUESTIONS[0], epsilon=20_000, delta=0)
         assert {row for row in release.rows if row[1]} == {("a", 150)}
+        assert release.left_out is not None
         assert "the length of tags is clamped to 0 to 3" in release.left_out.sentence()
         assert opened.query("SELECT AVG(len(tags)) FROM v", epsilon=20_000).rows == [(3.0,)]
 
@@ -214,7 +215,7 @@ def measured(
     """Return the rows of the relation, each with its owner first, and the exact sums."""
     world(connection, rows)
     shown = connection.execute(render(planned.query.relation)).fetchnumpy()
-    tables = {each.name: connection.execute(each.sql).fetchnumpy() for each in planned.statements}
+    tables: dict[str, Any] = {each.name: connection.execute(each.sql).fetchnumpy() for each in planned.statements}
     columns = [shown[UNIT].tolist(), *(values.tolist() for name, values in shown.items() if name != UNIT)]
     return sorted(map(repr, zip(*columns, strict=True))), list(exact_results(planned, tables)[0])
 

@@ -70,8 +70,8 @@ def read_list(value: object, field: Field, path: str) -> tuple[Column, ...] | No
         return None
     if element.required:
         reject("HB416", f"{path}.required", "is not for lists, which may be empty", "Remove it.")
-    flags = {"hidden": element.hidden, "nullable": element.nullable}
-    length = Column(length_name(field.name), Kind.INTEGER, Bounds(Fraction(0), Fraction(count)), **flags)
+    most = Bounds(Fraction(0), Fraction(count))
+    length = Column(length_name(field.name), Kind.INTEGER, most, hidden=element.hidden, nullable=element.nullable)
     places = range(1, count + 1)
     return (*(replace(element, name=element_name(field.name, place)) for place in places), length)
 

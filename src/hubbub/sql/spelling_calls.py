@@ -194,8 +194,8 @@ def _date_text(node: exp.Expr, dialect: str, _: SourceText) -> exp.Expr | None:
             text = text.replace(word, field)
     elif isinstance(node, exp.ToChar) and dialect == "duckdb" and "%" not in text:
         # DuckDB has no TO_CHAR, so this is PostgreSQL's; names of months and days are filled up with blanks there
-        read = str(Postgres.format_time(exp.Literal.string(text)).this)
-        text = text if re.search("%[aAbB]", read) else read
+        read = Postgres.format_time(exp.Literal.string(text))
+        text = text if read is None or re.search("%[aAbB]", str(read.this)) else str(read.this)
     return exp.TimeToStr(this=node.this, format=exp.Literal.string(text))
 
 

@@ -45,7 +45,7 @@ def _order_by_all(node: exp.Expr, source: SourceText) -> None:
     """Write ORDER BY ALL as an order by each column, from the left to the right."""
     order = node.args.get("order")
     terms = [] if order is None else order.expressions
-    if len(terms) != 1 or not isinstance(terms[0].this, exp.Var):
+    if order is None or len(terms) != 1 or not isinstance(terms[0].this, exp.Var):
         return
     if any(item.is_star for item in node.expressions):
         raise source.error(order, "HB508", "ORDER BY ALL needs a list of columns.", "Name the columns in SELECT.")
@@ -196,7 +196,7 @@ def _sources(query: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _left(node: exp.Expr, _: str, source: SourceText) -> None:
-    if not isinstance(node.parent, exp.Join) and node.arg_key != "laterals":
+    if node.parent is None or not (isinstance(node.parent, exp.Join) or node.arg_key == "laterals"):
         raise source.error(node, "HB503", "LATERAL is supported in joins alone.", ONE_ROW_EACH)
     if node.args.get("cross_apply") is False:  # OUTER APPLY
         node.parent.set("side", "LEFT")

@@ -26,7 +26,7 @@ EXAMPLES: dict[str, Example] = {
     "HB760": letters("SELECT COUNT(*) FROM letters", unit="[{column: sender, entity: account}]"),
     "HB761": letters("SELECT COUNT(*) FROM (SELECT DISTINCT sender FROM letters)"),
     "HB762": letters("SELECT COUNT(*) FROM letters a JOIN letters b ON a.sender = b.receiver"),
-    "HB763": letters("SELECT AVG(words) FROM letters"),
+    "HB763": letters("SELECT MEDIAN(words) FROM letters"),
     "HB764": letters("SELECT COUNT(*) FROM letters", more=", rows=1"),
     "HB765": letters("CALL tabulate(table => 'letters', columns => 'words')"),
 }
