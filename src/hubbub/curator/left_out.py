@@ -170,7 +170,9 @@ def _clamped(plan: Plan, private: Iterable[Table]) -> tuple[Clamp, ...]:
         if scan.table.name not in tables or column is None or not column.kind.numeric or column.values is not None:
             continue
         if column.bounds is not None:
-            bounds[_named(source)] = column.bounds if not column.auto else (_found_bounds(plan, scan, source) or column.bounds)
+            bounds[_named(source)] = (
+                column.bounds if not column.auto else (_found_bounds(plan, scan, source) or column.bounds)
+            )
     for reading in enforced.selections(plan.query):
         for scan, source in _read(reading.rel, set(reading.names)):
             column = scan.table.column(source)

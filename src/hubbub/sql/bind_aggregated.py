@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from hubbub.core.schema import Kind
+from hubbub.core.schema import Bounds, Kind
 from hubbub.sql import bind_dates, dates
-from hubbub.sql.bind_apply import apply
+from hubbub.sql.bind_apply import NULL, apply
 from hubbub.sql.bind_expr import scalar
 from hubbub.sql.bind_scope import Context, NameScope, is_unit
 from hubbub.sql.expressions import Expr, FunctionCall, Literal
@@ -38,6 +38,16 @@ def as_date(ctx: Context, node: exp.Expr, number: Expr, kind: Kind) -> Expr:
 
 def _start(kind: Kind) -> Literal:
     return Literal(dates.EPOCH if kind is Kind.TIMESTAMP else dates.EPOCH.date(), kind)
+
+
+def mean_within(ctx: Context, node: exp.Expr, total: Expr, count: Expr, bounds: Bounds) -> Expr:
+    """Return the mean of values within bounds from their count and sum, from the lower bound on if it is below 0."""
+    low, high = (Literal(end, Kind.REAL) for end in (bounds.low, bounds.high))
+    mean = apply(ctx, node, "div", [total, count])
+    mean = mean if bounds.low >= 0 else apply(ctx, node, "add", [mean, low])
+    within = apply(ctx, node, "greatest", [low, apply(ctx, node, "least", [high, mean])])
+    # GREATEST and LEAST pass over NULL
+    return apply(ctx, node, "case", [apply(ctx, node, "is_null", [mean]), NULL, within])
 
 
 def combined(ctx: Context, columns: NameScope, node: exp.Expr, parts: Sequence[exp.Expr]) -> Expr:

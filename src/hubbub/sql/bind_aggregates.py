@@ -13,8 +13,8 @@ from sqlglot import exp
 from hubbub.core.schema import Bounds, Kind
 from hubbub.sql.aggregates.distinct import SUFFIX
 from hubbub.sql.aggregates.table import AGGREGATES, aggregate_function
-from hubbub.sql.bind_aggregated import as_date, combined, is_since_1970, since_1970
-from hubbub.sql.bind_apply import NULL, apply
+from hubbub.sql.bind_aggregated import as_date, combined, is_since_1970, mean_within, since_1970
+from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_arg_extremes import ARG_EXTREMES, first_by
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_scope import Context, NameScope, is_unit, missing_unit
@@ -305,22 +305,15 @@ class AggregateBinder:
         return self._quotient(node, call) if self.shared and call.function == "avg" else self._aggregate(call)
 
     def _quotient(self, node: exp.Expr, call: AggregateCall) -> Expr:
-        """Bind AVG of rows with two owners as low + SUM(x - low) / COUNT(x), within the bounds [low, high] of x.
-
-        Such rows can only be counted and added up, and only values from 0 on (`sql.several_owners`).
-        """
+        """Bind AVG of rows with two owners, which are only counted and added up, as low + SUM(x - low) / COUNT(x)."""
         x = self._prepared(call, call.arguments[0])
         bounds = facts(x).bounds
         if bounds is None:
             raise AssertionError("an average has bounds")
-        low, high = (Literal(end, Kind.REAL) for end in (bounds.low, bounds.high))
-        shifted = x if bounds.low >= 0 else apply(self.ctx, node, "sub", [x, low])
+        shifted = x if bounds.low >= 0 else apply(self.ctx, node, "sub", [x, Literal(bounds.low, Kind.REAL)])
         total = self._aggregate(replace(call, function="sum", arguments=(shifted,)))
-        mean = apply(self.ctx, node, "div", [total, self._aggregate(replace(call, function="count", arguments=(x,)))])
-        mean = mean if shifted is x else apply(self.ctx, node, "add", [mean, low])
-        within = apply(self.ctx, node, "greatest", [low, apply(self.ctx, node, "least", [high, mean])])
-        absent = apply(self.ctx, node, "is_null", [mean])  # GREATEST and LEAST pass over NULL
-        return apply(self.ctx, node, "case", [apply(self.ctx, node, "not", [absent]), within, NULL])
+        count = self._aggregate(replace(call, function="count", arguments=(x,)))
+        return mean_within(self.ctx, node, total, count, bounds)
 
     def _of_dates(self, node: exp.Expr, call: AggregateCall) -> Expr:
         """Bind an extreme or a quantile of dates: of the days or seconds since 1970, which are a date again later."""

@@ -223,13 +223,12 @@ class Context:
         if a is not None and b is not None and a != b:
             raise self.error(node, code, *a.mismatch(b))
         if a != b:
-            raise self.error(
-                node,
-                code,
-                "One table is public and the other is private.",
+            counted = (
                 "Count the private rows of each public one, and choose among the noisy counts: SELECT p.k, COUNT(t.x) "
-                "AS n FROM public_table p LEFT JOIN private_table t ON t.k = p.k GROUP BY p.k HAVING COUNT(t.x) < 1.",
+                "AS n FROM public_table p LEFT JOIN private_table t ON t.k = p.k GROUP BY p.k HAVING COUNT(t.x) < 1."
             )
+            remedy = counted if code == "HB514" else "Query each table on its own."
+            raise self.error(node, code, "One table is public and the other is private.", remedy)
 
     def new_name(self, stem: str) -> str:
         """Return a name that is unique in this query."""
