@@ -35,6 +35,14 @@ def test_the_unit_is_left_empty_and_every_column_that_can_be_asked_about_is_ther
     assert text.count(BLANK) == 3
 
 
+def test_a_list_is_proposed_with_the_number_of_its_elements() -> None:
+    fields = (Field("id", "BIGINT", Kind.INTEGER), Field("tags", "VARCHAR[]", None, element=Kind.TEXT))
+    text = template([("visits", "visits.parquet", fields)], analyst="ana", guessed=False)
+    assert "# tags: {elements: 8}  # VARCHAR[]: the most elements of a list" in text
+    without_mark = text.replace("# tags:", "tags:")
+    assert yaml.safe_load(without_mark)["datasets"]["visits"]["columns"]["tags"] == {"elements": 8}
+
+
 def test_what_is_written_is_checked_and_the_blanks_are_named(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("patient_id,age\n1,CANARY\n")
     text = template(
