@@ -195,6 +195,7 @@ GROUPED = "SELECT tag, COUNT(*) FROM v, UNNEST(tags) AS t(tag) GROUP BY tag"
 ENUMERATED = (
     GROUPED,
     "SELECT COUNT(*) FROM v, UNNEST(tags) AS t(tag)",
+    "SELECT tag, COUNT(DISTINCT id) FROM v, UNNEST(tags) AS t(tag) GROUP BY tag",
     "SELECT SUM(len(tags)) FROM v WHERE NOT ('b' = ANY(tags)) OR list_contains(tags, 'a')",
     "SELECT COUNT(*) FROM (SELECT id, COUNT(*) AS n FROM v, UNNEST(tags) AS t(tag) GROUP BY id) WHERE n > 1",
 )
@@ -259,6 +260,15 @@ def test_the_bound_counts_each_element_of_each_row() -> None:
     """Two rows with two elements each: a plan that forgot the elements would state 2."""
     most, stated = enumerated(ENUMERATED[1])
     assert (most, stated) == (4, 4)
+
+
+def test_a_person_with_one_row_is_in_a_group_for_each_element() -> None:
+    """Bounds of one group would leave out an element of each list; for counts, several groups cost nothing more."""
+    table = replace(UNIT_TABLE, unit=PrivacyUnit("id", 1, 1, "person"))
+    planned = plan(bind(GROUPED, tables={"v": table}), epsilon=Fraction(1), delta=Fraction(0), salt="s")
+    _, (counts,) = measured(duckdb.connect(), planned, ((1, ("a", "b")), (2, ("b", "b"))))
+    assert counts.tolist() == [1, 3]
+    assert [int(each.sensitivity.l1) for each in planned.measures] == [2]
 
 
 def test_a_row_for_a_missing_element_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

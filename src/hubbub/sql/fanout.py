@@ -36,6 +36,7 @@ from hubbub.sql.relations import (
     owned,
     owner_columns,
 )
+from hubbub.sql.released_tables import is_written
 
 #: Maximum number of joined rows per unit. Every engine sorts them in seconds, in less than 200 MB.
 MAX_JOINED_ROWS = 1 << 20
@@ -87,7 +88,8 @@ class BoundedRelation:
 def contribution(rel: Rel) -> ContributionBounds:
     """Return how many groups and rows in each one unit has in a relation, from the bounds of its tables.
 
-    In a join of private tables both multiply; a public table multiplies the rows by its matches of one row.
+    In a join of private tables both multiply; a public table multiplies the rows by its matches of one row, and a list
+    of values that the query writes the groups as well.
     """
     match rel:
         case Scan():
@@ -119,6 +121,10 @@ def _joined(rel: Join) -> ContributionBounds:
         fan = max(1, fan_out(rel.right, [b for _, b in rel.on]))
         total = None if left.total is None else left.total * fan
         rows = min(left.rows * fan, MAX_JOINED_ROWS)
+        if fan > 1 and isinstance(rel.right, Scan) and is_written(rel.right.table) and not left.auto:
+            # the elements of a list are often groups: one row is then in as many, with no more rows in all of them
+            groups = min(left.groups * fan, MAX_JOINED_ROWS)
+            return ContributionBounds(groups, rows, total=_total(left) * fan).within_total()
         return left if left.auto else ContributionBounds(left.groups, rows, total=total)
     kept = _kept_side(rel)
     if kept == "left":
