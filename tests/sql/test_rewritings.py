@@ -227,6 +227,18 @@ REWRITINGS = (
         "SELECT MODE(region) FROM visits",
     ),
     (
+        "SELECT APPROX_TOP_K(ward, 3) FROM visits",
+        "HB504",
+        "SELECT x, COUNT(*) AS n FROM … GROUP BY x ORDER BY n DESC LIMIT 3",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 3",
+    ),
+    (
+        "SELECT FORMAT_DATE('%Y-%m', day) AS m, COUNT(*) FROM visits GROUP BY m",
+        "HB504",
+        "STRFTIME(d, '%Y-%m')",
+        "SELECT STRFTIME(day, '%Y-%m') AS m, COUNT(*) FROM visits GROUP BY m",
+    ),
+    (
         "SELECT MODE(ward) FROM visits",
         "HB515",
         "SELECT x, COUNT(*) FROM … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1",

@@ -84,8 +84,12 @@ _MOMENTS = (
     "Compute it from an average: AVG(GREATEST(-99, LEAST(99, POWER((x - 3) / 5, {power})))), with the noisy AVG(x) for "
     "3 and STDDEV_POP(x) for 5."
 )
+_COUNTS = "Ask for the counts: SELECT x, COUNT(*) AS n FROM … GROUP BY x ORDER BY n DESC LIMIT 3."
+_DATE_TEXT = "Write STRFTIME(d, '%Y-%m'), or name the dialect that it belongs to: dialect=\"bigquery\"."
 #: What to write instead of some functions.
 INSTEAD = {
+    **dict.fromkeys(("APPROX_TOP_K", "APPROX_TOP_COUNT", "TOP_K", "HISTOGRAM"), _COUNTS),
+    **dict.fromkeys(("FORMAT_DATE", "FORMAT_TIMESTAMP", "DATE_FORMAT"), _DATE_TEXT),
     "GROUP_CONCAT": LISTS,
     "ARRAY_AGG": LISTS,
     "LIST": LISTS,
