@@ -58,6 +58,14 @@ QUERIES = {
     "b.title, b.author FROM loans AS l LEFT JOIN books AS b ON l.isbn = b.isbn": 6,
     "b.title, l.branch FROM loans AS l JOIN books AS b ON l.isbn = b.isbn": 8,
     "b.title, c.title FROM loans AS l JOIN books AS b ON l.isbn = b.isbn JOIN books AS c ON l.isbn = c.isbn": 16,
+    "b.title FROM loans AS l JOIN books AS b ON l.isbn = b.isbn WHERE b.year > 1816": 3,
+    "b.title, b.author FROM loans AS l JOIN books AS b ON l.isbn = b.isbn WHERE b.year = 1871": 2,
+    "b.title, l.branch FROM loans AS l JOIN books AS b USING (isbn) WHERE b.author = 'Austen' AND b.year < 1816": 2,
+    "b.title FROM loans AS l LEFT JOIN (SELECT * FROM books WHERE year = 1815) AS b ON l.isbn = b.isbn": 2,
+    "b.title FROM loans AS l LEFT JOIN books AS b ON l.isbn = b.isbn WHERE b.year > 1816": 3,
+    "b.title FROM loans AS l LEFT JOIN books AS b ON l.isbn = b.isbn WHERE b.year > 1816 OR b.isbn IS NULL": 4,
+    "b.title, c.title FROM loans AS l JOIN books AS b USING (isbn) JOIN books AS c USING (isbn) WHERE c.year = 1815": 4,
+    "t FROM (SELECT reader, title AS t, year AS y FROM loans JOIN books USING (isbn)) AS s WHERE y = 1815": 1,
     "t, a FROM (SELECT reader, title AS t, author AS a FROM loans JOIN books USING (isbn)) AS s": 5,
     "t, a FROM (SELECT reader, title AS t, author AS a FROM loans JOIN books USING (isbn) GROUP BY reader, t, a)": 5,
 }
@@ -133,11 +141,24 @@ def test_a_planted_wrong_origin_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     assert planned(text, tables).size == 4 * 3
     right = joint_keys._public_columns
 
-    def wrong(rel: Any, count: list[int]) -> Any:
-        return {name: replace(each, scan=1) for name, each in right(rel, count).items()}
+    def wrong(rel: Any, count: list[int], found: Any = None) -> Any:
+        return {name: replace(each, scan=1) for name, each in right(rel, count, found).items()}
 
     monkeypatch.setattr(joint_keys, "_public_columns", wrong)
     assert planned(text, tables).size == 4
+
+
+def test_a_condition_below_a_left_join_that_would_hold_for_all_rows_is_seen(
+    library: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Take it for one above the join: rows without a match lose their group."""
+    text = "b.title FROM loans AS l LEFT JOIN (SELECT * FROM books WHERE year = 1815) AS b ON l.isbn = b.isbn"
+    right = joint_keys.public_conditions
+    monkeypatch.setattr(
+        joint_keys, "public_conditions", lambda rel: [replace(each, matched=False) for each in right(rel)]
+    )
+    with pytest.raises(AssertionError):
+        test_keys_of_one_public_table_are_joint(library, text)
 
 
 @pytest.mark.parametrize("text", QUERIES)

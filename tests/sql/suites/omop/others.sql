@@ -119,3 +119,7 @@ SELECT COUNT(*) AS n FROM cdm.person
 -- sessionization by gaps
 --! answered
 SELECT AVG(s) AS a FROM (SELECT person_id, SUM(new) AS s FROM (SELECT person_id, CASE WHEN DATE_DIFF('day', LAG(visit_start_date) OVER (PARTITION BY person_id ORDER BY visit_start_date, visit_occurrence_id), visit_start_date) <= 60 THEN 0 ELSE 1 END AS new FROM visit_occurrence) AS g GROUP BY person_id) AS t
+
+-- averages by name within a domain
+--! answered
+SELECT c.concept_name, AVG(m.value_as_number) AS mean FROM measurement AS m JOIN concept AS c ON c.concept_id = m.measurement_concept_id WHERE c.domain_id = 'Measurement' GROUP BY c.concept_name ORDER BY ALL
