@@ -4,6 +4,7 @@ Each query runs at an ε so large that noise is zero (it is not with probability
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -138,3 +139,18 @@ def test_least_and_greatest_say_that_null_becomes_the_constant(opened: Session) 
         left_out = opened.estimate(sql, epsilon=1).left_out
         assert left_out is not None
         assert left_out.fills_null is fills
+
+
+def test_a_key_that_is_the_privacy_id_leaves_no_rows_out(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("id,age\n" + "\n".join(f"{i},{20 + i}" for i in range(30)))
+    text = (
+        "version: 1\ndatasets:\n  p:\n    source: p.csv\n    unit: {column: id}\n    KEY\n"
+        "    columns: {id: {type: integer}, age: {type: integer, bounds: [0, 110]}}\n"
+        "    budget: {epsilon: 10}\nanalysts: {ana: {p: {epsilon: 10}}}\n"
+    )
+    for key, says in (("key: id", "Each id counts once."), ("", "Each id counts with at most 1 row. What share")):
+        (tmp_path / "hubbub.yaml").write_text(text.replace("KEY", key))
+        with hubbub.open(tmp_path / "hubbub.yaml", analyst="ana") as session:
+            left_out = session.estimate("SELECT COUNT(*) FROM p", epsilon=1).left_out
+        assert left_out is not None
+        assert left_out.sentence().startswith(says)

@@ -19,7 +19,7 @@ from hubbub.core.list_columns import length_name, part_of
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Bounds, Kind, Table
 from hubbub.curator import enforced
-from hubbub.sql import fanout
+from hubbub.sql import fanout, natural_bounds
 from hubbub.sql.estimates import mentioned
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import Cells
@@ -121,8 +121,8 @@ def _found(plan: Plan, names: str, unit: str | None) -> LeftOut:
 
 
 def _one_row(rel: Rel) -> bool:
-    """Say whether a relation has at most one row of each unit: its rows are grouped by the unit, or numbered."""
-    if most_rows(rel) == 1:
+    """Say whether a relation has at most one row of each unit: by its key, or because rows are grouped or numbered."""
+    if most_rows(rel) == 1 or natural_bounds.most_rows(rel) == 1:
         return True
     while isinstance(rel, Filter | Project):
         rel = rel.input
