@@ -69,7 +69,7 @@ class Expected:
         smaller = TYPICAL_ROWS / rows
         if self.relative * smaller < (_DROWNED_RANK if self.unit == "rank" else _DROWNED):
             return ""
-        group = f"{'a' if group_rows is None else 'an average'} group of {rows:,} rows"
+        group = f"{'a' if group_rows is None else 'an average'} group of {rows:,} row{'' if rows == 1 else 's'}"
         if self.low is not None and self.high is not None:
             error = min(self.plus_minus * smaller, self.high - self.low)
             where = f" in {group}" if group_rows is not None else ""
