@@ -276,7 +276,7 @@ analysts: {ana: {visits: {epsilon: 1000000}}}
         ("visits", "1026-01"),
     ],
 )
-def test_only_a_block_that_has_begun_can_be_closed(desk: "Desk", dataset: str, name: str) -> None:
+def test_only_a_block_can_be_closed(desk: "Desk", dataset: str, name: str) -> None:
     rules = policy() if dataset == "visits" else None
     time = int(1_000_000 * (date(2026, 3, 31) - date(1970, 1, 1)).total_seconds())
     ledger = desk.open(policy=rules, clock=lambda: time)
