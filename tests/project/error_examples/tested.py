@@ -132,7 +132,7 @@ TESTED: dict[str, str] = {
     "HB205": "tests/accounting/test_fairness.py::test_a_part_is_no_more_than_the_whole",
     "HB206": "tests/accounting/test_blocks.py::test_charges_name_blocks_that_are_declared",
     "HB207": "tests/accounting/test_blocks.py::test_charges_name_blocks_that_are_declared",
-    "HB208": "tests/accounting/test_blocks.py::test_only_a_block_that_has_begun_can_be_closed",
+    "HB208": "tests/accounting/test_blocks.py::test_only_a_block_can_be_closed",
     "HB794": "tests/sql/test_blocks.py::test_conditions_that_allow_no_block_are_refused",
     "HB795": "tests/curator/test_blocks.py::test_a_closed_block_is_left_out_and_never_opens_again",
     "HB797": "tests/curator/test_schedule.py::test_names_are_used_once",
