@@ -2,7 +2,7 @@
 
 At the small scale only the clients of the development environment run. `HUBBUB_CAMPAIGN=full` runs all that are
 installed, and names those that are not. With `--write` the results go to `clients/results.json`, and from there to the
-table in docs/postgres.md.
+table in docs/postgres.md; and what the clients asked the catalog becomes a fixture of the tests of the port.
 
 The planted error is a client that asks its query with new noise: the step "again, free" must see it.
 """
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.campaigns.clients import dbt, programs, python, steps
+from tests.campaigns.clients import boards, dbt, programs, python, recorder, steps
 from tests.campaigns.clients.python import Address
 from tests.campaigns.frame import Report, run
 from tests.gateway.conftest import Port, port
@@ -38,7 +38,7 @@ OWN = (
     "polars",
 )
 NAMES = (*python.CLIENTS, *programs.PROGRAMS)
-_USERS = {name: f"client{number}" for number, name in enumerate((*NAMES, "dbt", "planted"))}
+_USERS = {name: f"client{number}" for number, name in enumerate((*NAMES, "dbt", "planted", "Superset"))}
 
 _YAML = """\
 version: 1
@@ -49,7 +49,7 @@ datasets:
     columns:
       region: {values: [North, South, East, West]}
       age:    {type: integer, bounds: [0, 110]}
-      day:    {type: date}
+      day:    {type: date, bounds: [2026-01-01, 2026-01-31]}
       cost:   {bounds: [0, 100], step: 0.01}
     budget: {epsilon: 100}
   kinds: {source: kinds.csv, public: true}
@@ -120,6 +120,17 @@ def planted(running: Port, addresses: Mapping[str, Address]) -> bool:
     return steps.verdicts(lines, charges(running, address))["again"] != "yes"
 
 
+#: What cannot work: DuckDB wraps every statement in a SELECT of its own.
+EXPECTED = ("DuckDB (ATTACH), explain",)
+#: Tools that take steps of their own, and the line above the table of each.
+TOOLS = {
+    "dbt": "dbt {}, on a target that cannot be written:",
+    "superset": "Apache Superset {}, by its REST API, with `options=-c hubbub.epsilon=0.1` in the URL of the database:",
+}
+#: What could not be tried, because there is no package of it where packages can be had.
+OTHERS = ("RPostgres", "Metabase", "Grafana", "Tableau", "Power BI")
+
+
 def tables(stored: Mapping[str, Any]) -> str:
     """Write the tables of stored results."""
     heads = ["client", "version", *steps.STEPS.values()]
@@ -140,15 +151,10 @@ def tables(stored: Mapping[str, Any]) -> str:
         lines.append(f"| {name} | {result['version']} | {' | '.join(cells)} |")
     if notes:
         lines += ["", "What did not work:", "", *notes]
-    if stored["dbt"]:
-        lines += [
-            "",
-            f"dbt {stored['dbt']['version']}, on a target that cannot be written:",
-            "",
-            "| step | works |",
-            "|---|---|",
-        ]
-        lines += [f"| {step} | {_plain(said)} |" for step, said in stored["dbt"]["steps"].items()]
+    for key, told in TOOLS.items():
+        if stored.get(key):
+            lines += ["", told.format(stored[key]["version"]), "", "| step | works |", "|---|---|"]
+            lines += [f"| {step} | {_plain(said)} |" for step, said in stored[key]["steps"].items()]
     lines += ["", f"Not tried: {', '.join(stored['not tried'])}."]
     return "\n".join(lines)
 
@@ -163,9 +169,23 @@ def page(text: str, stored: Mapping[str, Any]) -> str:
     return f"{before}{BEGIN}\n{tables(stored)}\n{END}{rest.partition(END)[2]}"
 
 
+def _board(running: Port, address: Address) -> dict[str, Any] | None:
+    """Let Superset take its steps, if it is installed."""
+    version = boards.installed()
+    if version is None:
+        return None
+    with tempfile.TemporaryDirectory() as place:
+        found = boards.run(address, Path(place))
+    return {"version": version, "steps": boards.verdicts(found, charges(running, address))}
+
+
 def campaign(report: Report) -> None:
     """Run the clients; every step of every client has to work."""
-    with tempfile.TemporaryDirectory() as folder, started(Path(folder)) as (running, addresses):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started(Path(folder)) as (running, addresses),
+        recorder.recording() as questions,
+    ):
         results, absent = tried(running, addresses, every=report.full)
         seen = planted(running, addresses)
         project: dict[str, Any] | None = None
@@ -173,29 +193,45 @@ def campaign(report: Report) -> None:
         if version is not None:
             with tempfile.TemporaryDirectory() as place:
                 project = {"version": version, "steps": dbt.run(addresses["dbt"], Path(place))}
+        board = _board(running, addresses["Superset"]) if report.full else None
     failed = [
         f"{name}, {step}: {said}"
         for name, each in results.items()
         for step, said in each["steps"].items()
         if said != "yes"
     ]
+    failed += [f"Superset, {step}: {said}" for step, said in (board or {"steps": {}})["steps"].items() if said != "yes"]
     for line in failed:
         report.say(line)
     report.figure("clients", len(results))
     report.figure("not installed", list(absent))
     report.figure("dbt", None if project is None else dict(project["steps"]))
-    report.target("steps that did not work", len(failed), at_most=0)
+    report.figure("superset", None if board is None else dict(board["steps"]))
+    unexpected = [line for line in failed if not line.startswith(EXPECTED)]
+    report.target("steps that did not work", len(unexpected), at_most=0)
+    for line in questions.refused:
+        report.say(f"not answered by the catalog: {line}")
+    report.figure("questions to the catalog", sum(map(len, questions.asked.values())))
+    report.target("questions that the catalog refused", len(questions.refused), at_most=0)
     report.target("clients that ran", len(results), at_least=len(OWN) - 1)
     report.target("the planted error is seen", int(seen), at_least=1)
     if "--write" in sys.argv:
-        others = ["RPostgres", "DuckDB's postgres extension", "Superset", "Metabase", "Grafana", "Tableau", "Power BI"]
+        # what is not installed here keeps what came of it before
+        before = json.loads(RESULTS.read_text())
+        results = {name: results.get(name) or before["clients"].get(name) for name in NAMES}
+        results = {name: each for name, each in results.items() if each}
+        absent = [name for name in absent if name not in results]
+        project, board = project or before["dbt"], board or before.get("superset")
+        tools = [name for name, each in (("dbt", project), ("Superset", board)) if each is None]
         stored = {
             "date": f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
             "command": "HUBBUB_CAMPAIGN=full python -m tests.campaigns.pg_clients --write",
             "clients": results,
             "dbt": project,
-            "not tried": [*absent, *([] if project else ["dbt"]), *others],
+            "superset": board,
+            "not tried": [*absent, *tools, *OTHERS],
         }
+        questions.write({name: user for name, user in _USERS.items() if name != "planted"})
         RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
         PAGE.write_text(page(PAGE.read_text(), stored))
 

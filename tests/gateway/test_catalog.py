@@ -62,6 +62,7 @@ def ask(catalog: CatalogDatabase, sql: str, *parameters: Any) -> PgResult:
         ("SELECT relname FROM pg_class WHERE relkind = ANY('{r,p}'::text[]) AND relname LIKE 'v%'", [("visits",)]),
         ("SELECT spent FROM hubbub.budget ORDER BY spent NULLS LAST", [(0.5,), (None,)]),
         ("SELECT current_setting('search_path')", [("public",)]),
+        ('SELECT "?column?", "upper" FROM (SELECT 1, upper(\'a\')) AS s', [(1, "A")]),
         ("SELECT pg_total_relation_size('visits'::regclass)", [(None,)]),
         ("SELECT has_table_privilege('visits', 'SELECT'), has_table_privilege('visits', 'INSERT')", [(True, False)]),
     ],
@@ -72,7 +73,16 @@ def test_a_question_is_answered_as_postgresql_answers_it(
     assert ask(catalog, sql).rows == rows
 
 
+def names_of(catalog: CatalogDatabase, sql: str) -> list[str]:
+    return [name for name, _ in ask(catalog, sql).columns or ()]
+
+
 def test_columns_are_named_as_postgresql_names_them(catalog: CatalogDatabase) -> None:
+    counted = "SELECT (SELECT COUNT(*) FROM pg_class), (SELECT relname AS r FROM pg_class LIMIT 1)"
+    assert names_of(catalog, counted) == ["count", "r"]
+    cases = "CASE WHEN true THEN 1 END, CASE WHEN true THEN '' ELSE oid::text END"
+    cases = f'SELECT 1 AS TABLE_CAT, 2 AS "Kept", {cases} FROM pg_class'
+    assert names_of(catalog, cases) == ["table_cat", "Kept", "case", "oid"]
     result = ask(catalog, "SELECT 1, version(), oid, count(*), 'a'::text FROM pg_class GROUP BY oid")
     assert [name for name, _ in result.columns or ()] == ["?column?", "version", "oid", "count", "text"]
 

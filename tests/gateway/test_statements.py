@@ -36,6 +36,7 @@ from hubbub.gateway.lexer import tokens
         ),
         ("COPY (SELECT 1) TO STDOUT CSV HEADER", s.Copy(s.Ask("SELECT 1"), "csv", header=True, delimiter=",", null="")),
         ("COPY (SELECT 1) TO STDOUT (FORMAT 'binary')", s.Copy(s.Ask("SELECT 1"), "binary")),
+        ('COPY (SELECT 1) TO STDOUT (FORMAT "binary")', s.Copy(s.Ask("SELECT 1"), "binary")),
     ],
 )
 def test_a_statement_is_read(text: str, read: s.Statement) -> None:

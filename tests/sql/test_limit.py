@@ -31,6 +31,14 @@ def test_groups_that_may_be_empty_do_not_fill_a_limit() -> None:
     assert [n for _, n in shown(f"{text} LIMIT 1", [25, 500, 10, 90])] == [500]
 
 
+@pytest.mark.parametrize("limit", [4, 1000])
+def test_a_limit_that_chooses_nothing_leaves_nothing_out(limit: int) -> None:
+    """Tools add a large LIMIT to every query: the answer is that without one."""
+    text = "SELECT region, count(*) AS n FROM visits GROUP BY region ORDER BY n DESC"
+    assert shown(f"{text} LIMIT {limit}", [25, 500, -10, 90]) == shown(text, [25, 500, -10, 90])
+    assert len(shown(f"{text} LIMIT {limit}", [25, 500, -10, 90])) == 4
+
+
 def test_without_a_limit_all_declared_groups_are_there() -> None:
     text = "SELECT region, count(*) AS n FROM visits GROUP BY region ORDER BY n"
     assert [n for _, n in shown(text, [25, 500, -10, 90])] == [0, 25, 90, 500]

@@ -23,6 +23,7 @@ from hubbub.errors import AccessError, LedgerError, ParameterError
 from hubbub.gateway.catalog.contents import PgColumn, PgTable
 from hubbub.gateway.catalog.database import Catalogs
 from hubbub.gateway.catalog.translate import Names
+from hubbub.gateway.listed_values import ListedValues, listed_values
 from hubbub.gateway.result import Notice, PgColumns, PgResult
 from hubbub.gateway.route import Route, route
 from hubbub.gateway.statements import Ask
@@ -92,6 +93,9 @@ class Asker:
             return self._asked_catalog(found, [None] * count).columns
         if ask.sql[:4].lower() == "call":
             return None
+        values = listed_values(found.sql, self._tables())
+        if values is not None:
+            return _listed(values).columns
         question = self._question(found.sql, ask, _typical(found.sql, self._tables(), count))
         listed = self._service.queries.columns(self._principal, question)
         if listed is None:
@@ -152,6 +156,9 @@ class Asker:
         if found.tree is not None:
             result = await self.free(self._asked_catalog, found, parameters)
             return result if announced is None else replace(result, rows=_fitting(result.rows, announced))
+        listed = await self.free(self._listed, found.sql)
+        if listed is not None:
+            return listed
         options = self._options(ask)
         question = self._question(found.sql, ask, parameters)
         release, notices = await self._ask(question, options, arrived)
@@ -160,6 +167,12 @@ class Asker:
         columns, rows = write() if len(release.ratio) < _MANY else await self.free(write)
         spent = Fraction(0) if release.replayed else release.epsilon
         return PgResult(columns, rows, notices=notices, spent=spent)
+
+    def _listed(self, sql: str) -> PgResult | None:
+        """Answer a query that lists declared values."""
+        self._service.accounts.still(self._principal)
+        found = listed_values(sql, self._tables())
+        return None if found is None else _listed(found)
 
     async def _ask(
         self, question: Question, options: Mapping[str, Any], arrived: float
@@ -218,6 +231,8 @@ class Asker:
         found = self._routed(ask.sql)
         if found.tree is not None:
             return PgResult((("item", STRING), ("value", STRING)), [("cost", "free: the query reads the catalog")])
+        if listed_values(found.sql, self._tables()) is not None:
+            return PgResult((("item", STRING), ("value", STRING)), [("cost", "free: the query lists declared values")])
         question = self._question(found.sql, ask, parameters)
         notices: tuple[Notice, ...] = ()
         if question.epsilon is None and question.within is None:
@@ -262,6 +277,12 @@ class _Views:
     def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]:
         """List the charges, newest first."""
         return self._catalog.releases(self._principal, limit=min(limit, _PAST), before=before)
+
+
+def _listed(found: ListedValues) -> PgResult:
+    columns = ((found.name, KINDS[found.column.kind.value]),)
+    said = Notice(f"Free: these are the declared values of {found.column.name}, whether or not rows have them.")
+    return PgResult(columns, _fitting([(value,) for value in found.values], columns), notices=(said,))
 
 
 def _catalog_table(table: Table) -> PgTable:

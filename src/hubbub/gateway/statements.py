@@ -239,7 +239,7 @@ def _copy_options(query: Ask, rest: list[Token]) -> Copy:
             at += step + 1
         else:
             raise _syntax("COPY", "COPY (SELECT …) TO STDOUT WITH (FORMAT csv, HEADER)")
-    form = given.get("format", "text").lower()
+    form = given.get("format", "text").strip('"').lower()  # DuckDB quotes it like a name
     if form not in ("text", "csv", "binary") or given.get("encoding", "utf8").lower() not in ("utf8", "utf-8"):
         raise _syntax("COPY", "COPY (SELECT …) TO STDOUT WITH (FORMAT csv, HEADER)")
     csv = form == "csv"

@@ -184,7 +184,9 @@ def _arrange(
     else:
         table = {**keys.typed, **{name: (each.value, each.kind) for name, each in estimates.items()}}
         rows = postprocess.arrange(table, query.having, query.order)
-    return rows if query.limit is None else _limited(plan, rows, sums)[: query.limit]
+    if query.limit is None or query.limit >= keys.size:  # there is nothing to choose: tools add a LIMIT to every query
+        return rows
+    return _limited(plan, rows, sums)[: query.limit]
 
 
 def _limited(plan: Plan, rows: NDArray[np.int64], sums: Sequence[Floats]) -> NDArray[np.int64]:

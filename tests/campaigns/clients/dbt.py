@@ -1,6 +1,7 @@
-"""dbt: a project with three models and a test on a target that cannot be written.
+"""dbt: a project with three models, five generic tests and one of its own, on a target that cannot be written.
 
-Ephemeral models and `dbt show` send a query. Models that are tables or views send CREATE, which is refused.
+Ephemeral models, tests and `dbt show` send a query, whose price comes from PGOPTIONS. Models that are tables or views
+send CREATE, which is refused.
 """
 
 import os
@@ -25,13 +26,40 @@ hubbub:
       schema: public
       threads: 1
 """
+_ENVIRONMENT = {
+    "PGOPTIONS": "-c hubbub.epsilon=0.05",
+    "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+    "DO_NOT_TRACK": "1",
+}
 _PROJECT = "name: hubbub_project\nversion: '1.0'\nprofile: hubbub\nmodel-paths: [models]\ntest-paths: [tests]\n"
 _MODELS = {
     "adults.sql": "{{ config(materialized='ephemeral') }} select region, age from visits where age >= 18",
     "by_region.sql": "{{ config(materialized='ephemeral') }}"
-    " /* epsilon=0.1 */ select region, count(*) as n from {{ ref('adults') }} group by region",
+    " select region, count(*) as n from {{ ref('adults') }} group by region",
     "stored.sql": "{{ config(materialized='table') }} select region, count(*) as n from visits group by region",
 }
+#: Generic tests. The number of failures of a private table has noise, so its test needs a threshold.
+_SCHEMA = """\
+version: 2
+sources:
+  - name: public
+    database: hubbub
+    schema: public
+    tables:
+      - name: kinds
+        columns:
+          - name: word
+            data_tests: [unique, not_null, {accepted_values: {arguments: {values: [a, b]}}}]
+      - name: visits
+        columns:
+          - name: age
+            data_tests: [{not_null: {config: {error_if: ">1000", warn_if: ">1000"}}}]
+models:
+  - name: adults
+    columns:
+      - name: region
+        data_tests: [{accepted_values: {arguments: {values: [North, South, East, West]}}}]
+"""
 #: What is tried, with the command; `show` sends a query and prints its rows.
 STEPS = {
     "debug (sign in)": ("debug",),
@@ -40,10 +68,11 @@ STEPS = {
     "show of a SELECT": (
         "show",
         "--inline",
-        "/* epsilon=0.1 */ select region, count(*) as n from visits group by region",
+        "select region, count(*) as n from visits group by region",
     ),
     "show of an ephemeral model": ("show", "--select", "by_region"),
-    "a test": ("test",),
+    "tests (unique, not_null, accepted_values, own)": ("test",),
+    "docs generate": ("docs", "generate"),
     "run of a table": ("run", "--select", "stored"),
 }
 
@@ -66,13 +95,14 @@ def run(address: Address, folder: Path) -> dict[str, str]:
     (folder / "profiles.yml").write_text(_PROFILE.format(database=address.database, **parts))
     for name, text in _MODELS.items():
         (folder / "models" / name).write_text(text + "\n")
+    (folder / "models" / "schema.yml").write_text(_SCHEMA)
     (folder / "tests" / "no_unknown_word.sql").write_text("select word from kinds where word not in ('a', 'b')\n")
     said = {}
     for name, command in STEPS.items():
         ended = subprocess.run(
             ["dbt", "--no-use-colors", *command, "--profiles-dir", "."],
             cwd=folder,
-            env=os.environ | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", "DO_NOT_TRACK": "1"},
+            env=os.environ | _ENVIRONMENT,
             capture_output=True,
             text=True,
             timeout=180,

@@ -36,10 +36,17 @@ def r() -> list[str] | None:
     return None if found.returncode else ["Rscript", str(HERE / "client.R")]
 
 
+def attached() -> list[str] | None:
+    """Return the command of DuckDB with its extension, if HUBBUB_DUCKDB names a Python that has both."""
+    program = os.environ.get("HUBBUB_DUCKDB")
+    return None if program is None else [program, str(HERE / "duckdb_attach.py")]
+
+
 PROGRAMS: Mapping[str, Callable[[], list[str] | None]] = {
     "JDBC (pgjdbc)": jdbc,
     "Node (pg)": node,
     "R (RPostgreSQL)": r,
+    "DuckDB (ATTACH)": attached,
 }
 
 

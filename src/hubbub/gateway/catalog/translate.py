@@ -341,11 +341,19 @@ def _constant(name: str, names: Names) -> exp.Expr | None:
 
 
 def _name_outputs(tree: exp.Expr) -> None:
-    """Name the columns as PostgreSQL names them."""
-    select = tree.find(exp.Select)
-    if select is None:
-        return
+    """Name the columns as PostgreSQL names them, also of subqueries in FROM, whose columns are read by their names."""
+    read = [each.this for each in tree.find_all(exp.Subquery) if isinstance(each.parent, exp.From | exp.Join)]
+    for query in (tree, *read):
+        select = query.find(exp.Select)
+        if select is not None:
+            _name_items(select)
+
+
+def _name_items(select: exp.Select) -> None:
     for item in list(select.expressions):
+        name = item.args.get("alias") if isinstance(item, exp.Alias) else None
+        if isinstance(name, exp.Identifier) and not name.quoted:
+            name.set("this", name.name.lower())
         if isinstance(item, exp.Alias | exp.Star | exp.Column) or item.is_star:
             continue
         item.replace(exp.alias_(item.copy(), _output_name(item), quoted=True))
@@ -359,11 +367,12 @@ def _output_name(item: exp.Expr) -> str:
         case exp.Paren() | exp.Subquery():
             return "?column?" if not isinstance(item.this, exp.Expr) else _output_name(item.this)
         case exp.Select() if item.expressions:
-            return item.expressions[0].alias_or_name or _output_name(item.expressions[0])
+            first = item.expressions[0]
+            return str(first.alias) if isinstance(first, exp.Alias) else _output_name(first)
         case exp.Column() | exp.Dot():
             return str(item.name or "?column?")
         case exp.Case():
-            return "case"
+            return _name_of_case(item)
         case exp.Anonymous():
             return str(item.name).lower()
         case exp.Binary() | exp.Not():
@@ -372,3 +381,13 @@ def _output_name(item: exp.Expr) -> str:
             name = item.sql_name().lower()
             return "version" if name == "current_version" else name
     return "?column?"
+
+
+def _name_of_case(item: exp.Case) -> str:
+    """Name CASE as its ELSE, if that is a column or a function."""
+    last = item.args.get("default")
+    while isinstance(last, exp.Cast | exp.Paren):
+        last = last.this
+    if isinstance(last, exp.Column | exp.Func) and not isinstance(last, exp.Binary):
+        return _output_name(last)
+    return "case"
