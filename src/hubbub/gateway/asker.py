@@ -23,7 +23,7 @@ from hubbub.errors import AccessError, LedgerError, ParameterError
 from hubbub.gateway.catalog.contents import PgColumn, PgTable
 from hubbub.gateway.catalog.database import Catalogs
 from hubbub.gateway.catalog.translate import Names
-from hubbub.gateway.listed_values import ListedValues, listed_values
+from hubbub.gateway.listed_values import ListedValues, listed_values, may_list_values
 from hubbub.gateway.result import Notice, PgColumns, PgResult
 from hubbub.gateway.route import Route, route
 from hubbub.gateway.statements import Ask
@@ -156,7 +156,7 @@ class Asker:
         if found.tree is not None:
             result = await self.free(self._asked_catalog, found, parameters)
             return result if announced is None else replace(result, rows=_fitting(result.rows, announced))
-        listed = await self.free(self._listed, found.sql)
+        listed = await self.free(self._listed, found.sql) if may_list_values(found.sql) else None
         if listed is not None:
             return listed
         options = self._options(ask)
