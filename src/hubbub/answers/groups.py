@@ -84,13 +84,20 @@ class GroupThreshold:
         'No group was shown. A group needs about 30 rows to be shown. Use a larger ε, or group by a coarser key.'
         >>> GroupThreshold(30, 30).note(12, cut=False)
         'Smaller groups are not shown. A group needs about 30 rows to be shown.'
+        >>> print(GroupThreshold(30, 30).note(3, cut=False).replace(". ", ".\\n"))
+        Smaller groups, if there are any, are not shown.
+        A group needs about 30 rows to be shown.
+        If you expect more: use a larger ε, or group by a coarser key.
         """
         advice = "Use a larger ε, or group by a coarser key."
         if cut or shown >= FEW:
             return f"Smaller groups are not shown. {self.sentence()}"
         if not shown:
             return f"No group was shown. {self.sentence()} {advice}"
-        return f"Only {shown} group{'s were' if shown > 1 else ' was'} shown. {self.sentence()} {advice}"
+        # there may be no others: three years of data are three groups
+        return (
+            f"Smaller groups, if there are any, are not shown. {self.sentence()} If you expect more: {advice.lower()}"
+        )
 
     def to_json(self) -> Json:
         """Return it as JSON values, with the sentence and the warning."""
