@@ -78,13 +78,13 @@ class GroupThreshold:
         return f"{count} can be shown: the dataset has about {self.units:,} privacy units.{offer}"
 
     def note(self, shown: int, *, cut: bool) -> str:
-        """Explain the number of groups in an answer; `cut` says that HAVING, LIMIT or OFFSET may have removed some.
+        r"""Explain the number of groups in an answer; `cut` says that HAVING, LIMIT or OFFSET may have removed some.
 
         >>> GroupThreshold(30, 30).note(0, cut=False)
         'No group was shown. A group needs about 30 rows to be shown. Use a larger ε, or group by a coarser key.'
         >>> GroupThreshold(30, 30).note(12, cut=False)
         'Smaller groups are not shown. A group needs about 30 rows to be shown.'
-        >>> print(GroupThreshold(30, 30).note(3, cut=False).replace(". ", ".\\n"))
+        >>> print(GroupThreshold(30, 30).note(3, cut=False).replace(". ", ".\n"))
         Smaller groups, if there are any, are not shown.
         A group needs about 30 rows to be shown.
         If you expect more: use a larger ε, or group by a coarser key.
