@@ -17,6 +17,7 @@ from hubbub.answers.over_time import growing_rows
 from hubbub.cli import main
 from hubbub.curator import Curator
 from hubbub.curator.opening import folder_of
+from hubbub.curator.question import Question
 from hubbub.curator.schedule import ScheduledRun, answers, checked, run_due
 from hubbub.curator.schedule_list import MAX_SCHEDULES, Schedule, Schedules
 from hubbub.errors import LedgerError, ParameterError
@@ -210,3 +211,18 @@ def test_the_command(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schedule", "show", "monthly", *config]) == 0
     assert capsys.readouterr().out.startswith("block,region,n,n_low,n_high\n2026-01,")
     assert main(["schedule", "remove", "monthly", *config]) == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "epsilon"), [(SQL.replace("region, COUNT", "region, 7 * COUNT"), "0.25"), (SQL, "0.125")]
+)
+def test_an_answer_to_another_question_under_the_same_key_is_not_shown(place: Place, sql: str, epsilon: str) -> None:
+    """Keys are names that analysts choose, and the key of a block can be worked out."""
+    with place.curator() as curator:
+        schedule = add(curator)
+        days = (date(2026, 1, 1), date(2026, 2, 1))
+        curator.query("ana", Question(sql, epsilon=epsilon, parameters=days), key=schedule.key("2026-01"))
+        assert answers(curator, schedule) == {}
+        (run,) = ran(curator)
+        assert run.refused.startswith("HB")
+        assert charged(curator) == ["2026-01"]

@@ -17,7 +17,7 @@ from hubbub.curator.schedule import answers, ledger_name
 from hubbub.private_files import private_file
 from hubbub.server import scheduler as module
 from hubbub.server.accounts import Principal
-from hubbub.server.attempts import PAUSE, Attempt
+from hubbub.server.attempts import MAX_TRIES, PAUSE, Attempt
 from hubbub.server.query_service import QueryService
 from hubbub.server.scheduler import Scheduler
 
@@ -159,7 +159,7 @@ def test_what_is_refused_is_told_and_tried_again_later(world: World, clock: Cloc
     [
         (Attempt(1, 0, ""), 0, True),
         (Attempt(3, 0, ""), 0, False),
-        (Attempt(3, 0, ""), PAUSE, True),
+        (Attempt(3, 0, ""), PAUSE, False),
         (Attempt(1, 0, "HB201 no budget"), PAUSE - 1, False),
         (Attempt(9, 0, "HB201 no budget"), PAUSE, True),
         (Attempt(2, 0, "HB900 failed"), PAUSE, True),
@@ -168,6 +168,7 @@ def test_what_is_refused_is_told_and_tried_again_later(world: World, clock: Cloc
 )
 def test_when_a_block_is_tried_again(attempt: Attempt, later: int, *, again: bool) -> None:
     assert attempt.again(later) is again
+    assert bool(attempt.told) == (bool(attempt.problem) or attempt.tries >= MAX_TRIES)
 
 
 def test_analysts_take_turns(world: World) -> None:

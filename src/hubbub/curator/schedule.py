@@ -6,6 +6,7 @@ Tested in tests/curator/test_schedule.py.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 
 from hubbub.answers.release import Release
 from hubbub.core import numbers
@@ -158,8 +159,20 @@ def ledger_name(schedule: Schedule, block: str) -> str:
 
 
 def answer(curator: Curator, schedule: Schedule, block: str) -> Release | None:
-    """Give the recorded answer for a block, if there is one; free."""
-    return curator.recall(schedule.analyst, ledger_name(schedule, block))
+    """Give the recorded answer for a block, if there is one; free.
+
+    Analysts may name an answer as they like, also by this key: the answer to another question is not the answer.
+    """
+    blocks, found = blocks_of(curator, schedule), curator.recall(schedule.analyst, ledger_name(schedule, block))
+    if blocks is None or found is None:
+        return None
+    asked = schedule.question(blocks, block_number(blocks.by, block))
+    return found if _same_question(found, asked) else None
+
+
+def _same_question(release: Release, question: Question) -> bool:
+    paid = Fraction(release.receipt["charge"]["epsilon"])
+    return bool(release.receipt["query"] == question.text()) and paid == numbers.epsilon(question.epsilon or 0)
 
 
 def _all(_: str) -> bool:

@@ -11,6 +11,7 @@ from hubbub.server.database import Database
 PAUSE = 3600
 #: Tries of a query that ended with its process, or that failed after its charge.
 MAX_TRIES = 3
+_ENDED = f"The server ended while it ran this query, and tries it {MAX_TRIES} times at most."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,14 @@ class Attempt:
         A query that ends the process must not do so for ever, and each failure after a charge can tell a bit about the
         data. Such tries are counted.
         """
-        if self.tries < MAX_TRIES and not self.problem:
-            return True
+        if not self.problem:
+            return self.tries < MAX_TRIES
         return now - self.at >= PAUSE and (self.tries < MAX_TRIES or not self.problem.startswith("HB9"))
+
+    @property
+    def told(self) -> str:
+        """Say why there is no answer; empty while nothing is wrong. The last try may still run."""
+        return _ENDED if not self.problem and self.tries >= MAX_TRIES else self.problem
 
 
 class AttemptTable:

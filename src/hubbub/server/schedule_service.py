@@ -155,7 +155,7 @@ class ScheduleService:
         if release is not None:
             return ScheduledBlock(block, int(release.receipt["ledger"][0]["sequence"]))
         attempt = self._attempts.find(schedule.key(block))
-        return ScheduledBlock(block, None, "" if attempt is None else attempt.problem)
+        return ScheduledBlock(block, None, "" if attempt is None else attempt.told)
 
 
 def next_run(schedule: Schedule, blocks: Blocks, today: date) -> date | None:
