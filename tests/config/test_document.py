@@ -28,6 +28,15 @@ ledger: {database: state/ledger.sqlite, anchor: /var/lib/hubbub/visits.anchor}
 """
 
 
+def test_a_document_that_is_parsed_again_is_the_same_and_a_copy() -> None:
+    text = "a: &few {x: [1, 2]}\nb: {<<: *few, y: 3}\n"
+    first = parse_yaml(text)
+    assert isinstance(first, dict)
+    first["a"]["x"].append(3)
+    del first["b"]
+    assert parse_yaml(text) == {"a": {"x": [1, 2]}, "b": {"x": [1, 2], "y": 3}}
+
+
 def test_the_example_is_read() -> None:
     policy = parse_policy(EXAMPLE)
     caps = {cap.label: cap.budget for cap in policy.caps("ana", "visits")}

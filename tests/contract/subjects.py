@@ -14,6 +14,8 @@ from tests.contract.search import Climbed, Subject, climb
 from hubbub.analyses.synthetic import mwem, synthetic
 from hubbub.analyses.synthetic.estimation import NoisyMarginal
 from hubbub.analyses.synthetic.model import Model, independent
+from hubbub.sql import finish
+from hubbub.sql.presentation import Answer
 
 #: Pairs of neighbors for one subject at most, and pairs that are tried after all was reached.
 STEPS, EXTRA = 60, 2
@@ -65,8 +67,17 @@ def _independent(sizes: Sequence[int], measured: Sequence[NoisyMarginal], total:
     return independent(list(sizes), [np.maximum(each.noisy, 0.0) + 1e-9 for each in measured if len(each.columns) == 1])
 
 
+def _nothing(*_: Any, **__: Any) -> Answer:
+    """Answer nothing, in the place of estimates and intervals."""
+    return Answer((), (), (), (), np.zeros((0, 0)), ())
+
+
 @contextmanager
 def _quick() -> Iterator[None]:
-    """Fit models badly: what is told from noisy numbers is free, so it may be anything."""
-    with patch.object(mwem, "PASSES", 2), patch.object(synthetic, "fit", _independent):
+    """Fit models badly, and compute no answer: what is told from noisy numbers is free, so it may be anything."""
+    with (
+        patch.object(mwem, "PASSES", 2),
+        patch.object(synthetic, "fit", _independent),
+        patch.object(finish, "present", _nothing),
+    ):
         yield

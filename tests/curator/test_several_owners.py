@@ -114,6 +114,7 @@ def test_analyses_that_protect_one_owner_are_refused(clinic: Any) -> None:
     assert refused.value.code == "HB765"
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_an_audit_removes_owners_of_either_kind(clinic: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     number = clinic.query(JOIN, epsilon=5).receipt["ledger"][0]["sequence"]
     config = load(tmp_path / "hubbub.yaml")

@@ -42,8 +42,8 @@ def faults(exprs: list[Expr], rows: Rows) -> list[str]:
     for j, expr in enumerate(exprs, start=len(COLS)):
         known, listed = facts(expr).bounds, values(expr)
         allowed = None if listed is None else {float(v) if isinstance(v, int | Fraction) else v for v in listed}
-        for row in rows:
-            value = row[j]
+        # of equal values of one type one is enough
+        for _, value in dict.fromkeys((type(row[j]), row[j]) for row in rows):
             if value is None:
                 continue
             problem = check(expr, value, known, allowed)
@@ -53,9 +53,11 @@ def faults(exprs: list[Expr], rows: Rows) -> list[str]:
     return problems
 
 
+EXPECTED = {Kind.BOOLEAN: bool, Kind.INTEGER: float, Kind.REAL: float, Kind.TEXT: str, Kind.DATE: date}
+
+
 def check(expr: Expr, value: object, known: Bounds | None, allowed: Collection[object] | None) -> str:
-    expected = {Kind.BOOLEAN: bool, Kind.INTEGER: float, Kind.REAL: float, Kind.TEXT: str, Kind.DATE: date}
-    if type(value) is not expected.get(expr.kind, datetime):
+    if type(value) is not EXPECTED.get(expr.kind, datetime):
         return f"is a {type(value).__name__}"
     if isinstance(value, float) and math.isnan(value):
         return "is NaN"
@@ -103,16 +105,12 @@ def test_the_scan_makes_declared_facts_true(engine: duckdb.DuckDBPyConnection) -
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_is_total_and_its_facts_hold(engine: duckdb.DuckDBPyConnection, name: str) -> None:
+    """So is its twin in Python, which must agree with the engine."""
     exprs = applications(name)
     assert exprs, "the function applies to no columns"
     rows = run(engine, exprs)
     assert faults(exprs, rows) == []
-
-
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_a_function_and_its_twin_in_python_agree(engine: duckdb.DuckDBPyConnection, name: str) -> None:
-    exprs = applications(name)[:40]
-    assert python_differs(exprs, run(engine, exprs)) == []
+    assert python_differs(exprs[:40], rows) == []
 
 
 def test_functions_are_total_also_where_the_engine_does_not_follow_ieee() -> None:

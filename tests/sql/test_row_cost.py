@@ -49,7 +49,7 @@ def nested(once: Callable[[str], str], times: int, inner: str) -> str:
 @pytest.mark.parametrize("name", ["duckdb", "postgres", "spark"])
 def test_sizes_are_those_of_the_rendered_text(name: str) -> None:
     dialect, chance, compared = engine_named(name).load_dialect(), random.Random(5), 0
-    for depth in (1, 2, 2, 3, 3, 4) * 9:
+    for depth in (1, 2, 2, 3, 3, 4) * 6:
         expr = random_expression(chance, depth)
         try:
             text = render.expression(expr, dialect)

@@ -54,15 +54,18 @@ def found(text: str, declared: Table) -> tuple[Query, ValueBounds]:
     return query, values
 
 
-def filled(rows: list[tuple[Any, ...]]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config={"threads": 1})
-    connection.execute("CREATE TABLE t (id BIGINT, k VARCHAR, x DOUBLE, y BIGINT)")
-    if rows:
-        insert_rows(connection, "t", rows)
-    return connection
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:", config={"threads": 1}) as opened:
+        opened.execute("CREATE TABLE t (id BIGINT, k VARCHAR, x DOUBLE, y BIGINT)")
+        yield opened
 
 
-def levels(connection: duckdb.DuckDBPyConnection, values: ValueBounds) -> list[dict[int, int]]:
+def levels(
+    connection: duckdb.DuckDBPyConnection, people: list[list[tuple[Any, ...]]], values: ValueBounds
+) -> list[dict[int, int]]:
+    connection.execute("DELETE FROM t")
+    insert_rows(connection, "t", [row for rows in people for row in rows])
     return [dict(connection.execute(each.sql).fetchall()) for each in values.histograms]
 
 
@@ -72,7 +75,9 @@ def distance(one: dict[int, int], two: dict[int, int]) -> int:
 
 @pytest.mark.parametrize("text", QUERIES)
 @pytest.mark.parametrize("unit", [PrivacyUnit("id", 2, 3), PrivacyUnit("id", 50, 50, auto=True), PrivacyUnit(None)])
-def test_one_unit_moves_a_histogram_of_magnitudes_by_one(text: str, unit: PrivacyUnit) -> None:
+def test_one_unit_moves_a_histogram_of_magnitudes_by_one(
+    connection: duckdb.DuckDBPyConnection, text: str, unit: PrivacyUnit
+) -> None:
     chance = random.Random(text)
     numbers = [None, 0.0, -0.0, 1e-9, 1.0, -3.5, 1e6, -1e13, 1e300, float("inf"), float("nan")]
     _, values = found(text, table(unit))
@@ -90,8 +95,8 @@ def test_one_unit_moves_a_histogram_of_magnitudes_by_one(text: str, unit: Privac
             ]
             for person in range(6)
         ]
-        whole = levels(filled([row for rows in people for row in rows]), values)
-        without = levels(filled([row for rows in people[1:] for row in rows]), values)
+        whole = levels(connection, people, values)
+        without = levels(connection, people[1:], values)
         moved |= {distance(one, two) for one, two in zip(whole, without, strict=True)}
     assert moved <= {0, 1}
     assert 1 in moved

@@ -1,7 +1,9 @@
 """Read a hubbub.yaml document: safe YAML, known keys, and errors that name the place in the file."""
 
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import NoReturn, cast
 
 import yaml
@@ -93,6 +95,8 @@ MAX_DEPTH = 50
 _MAX_NUMBER_LENGTH = 400
 #: Nodes of the document after its aliases are expanded.
 _MAX_NODES = 1_000_000
+#: Documents that are kept: opening a session or a server reads one several times.
+_KEPT = 4
 #: PyYAML raises these, besides its own errors, for an impossible date or a value that does not match its tag.
 _PARSE_ERRORS = (ValueError, ArithmeticError, AttributeError, LookupError, TypeError)
 
@@ -160,7 +164,12 @@ def _count_nodes(node: yaml.Node, counts: dict[int, int]) -> int:
 
 
 def parse_yaml(text: str) -> object:
-    """Parse YAML safely and in bounded time, and reject duplicate keys."""
+    """Parse YAML safely and in bounded time, and reject duplicate keys; each call returns objects of its own."""
+    return deepcopy(_parse(text))
+
+
+@lru_cache(maxsize=_KEPT)
+def _parse(text: str) -> object:
     if len(text) > MAX_CHARACTERS:
         raise ConfigError("HB400", f"The file has more than {MAX_CHARACTERS:,} characters.", "Declare fewer values.")
     try:
