@@ -67,12 +67,29 @@ QUESTIONS = (
     "SELECT COUNT(*) FROM (SELECT id, COUNT(DISTINCT tag) AS k FROM v, UNNEST(tags) AS t(tag) GROUP BY id) WHERE k > 1",
     "SELECT COUNT(*) FROM v WHERE EXISTS (SELECT 1 FROM v u WHERE u.id = v.id AND list_contains(u.tags, 'c'))",
     "SELECT tag, COUNT(*) FROM v, UNNEST(tags) AS t(tag), UNNEST(codes) AS c(code) WHERE code > 1 GROUP BY tag",
+    "SELECT COUNT(*) FROM v WHERE NOT (nullif(cost, 3) = ANY(codes))",
+    "SELECT COUNT(*) FROM v WHERE NOT list_contains(codes, nullif(cost, 3))",
+    "SELECT COUNT(*) FROM v WHERE (nullif(cost, 3) = ANY(codes)) IS NULL",
+    "SELECT COUNT(*) FROM v WHERE array_length(tags, 1) = 0",
+    "SELECT COUNT(*) FROM (SELECT id, unnest(codes) AS cost FROM v) WHERE cost = 1",
+    "SELECT COUNT(*) FROM v, UNNEST(codes) AS t(cost) WHERE v.cost = t.cost",
     "SELECT COUNT(*) FROM (SELECT id, tags FROM v UNION ALL SELECT id, tags FROM v) WHERE len(tags) = 3",
 )
 #: The same in the words of other dialects, each with the question for DuckDB.
 DIALECTS = (
     ("spark", "SELECT tag, COUNT(*) FROM v LATERAL VIEW explode(tags) t AS tag GROUP BY tag", QUESTIONS[0]),
     ("spark", "SELECT COUNT(*) FROM v WHERE array_contains(tags, 'a') AND size(tags) > 1", None),
+    # NULL among the elements may be any value
+    (
+        "spark",
+        "SELECT COUNT(*) FROM v WHERE NOT array_contains(tags, 'b')",
+        "SELECT COUNT(*) FROM v WHERE tags IS NOT NULL AND NOT ('b' = ANY(tags))",
+    ),
+    (
+        "postgres",
+        "SELECT COUNT(*) FROM v WHERE array_length(tags, 1) IS NULL",
+        "SELECT COUNT(*) FROM v WHERE coalesce(len(tags), 0) = 0",
+    ),
     ("spark", "SELECT COUNT(*) FROM v WHERE tags[0] = 'b'", "SELECT COUNT(*) FROM v WHERE tags[1] = 'b'"),
     ("bigquery", "SELECT tag, COUNT(*) FROM v, UNNEST(v.tags) AS tag GROUP BY tag", QUESTIONS[0]),
     ("postgres", "SELECT tag, COUNT(*) FROM v CROSS JOIN LATERAL UNNEST(v.tags) AS t(tag) GROUP BY tag", QUESTIONS[0]),
@@ -94,6 +111,8 @@ REFUSED = {
     "SELECT COUNT(*) FROM v WHERE 'a' = ANY(cost)": "HB503",
     "SELECT COUNT(*) FROM v WHERE list_contains(cost, 'a')": "HB503",
     "SELECT COUNT(*) FROM v WHERE tags = codes": "HB503",
+    "SELECT cost, COUNT(*) FROM v, UNNEST(codes) AS t(cost) GROUP BY t.cost": "HB507",
+    "SELECT COUNT(*) FROM (SELECT id, cost AS x, codes FROM v) AS s, UNNEST(codes) AS t(x) WHERE x = 1": "HB507",
     "SELECT COUNT(*) FROM w, UNNEST(tags) AS t(tag)": "HB513",
     "SELECT COUNT(*) FROM UNNEST(v.tags) AS t(tag)": "HB503",
 }

@@ -79,9 +79,10 @@ class _List:
 
 @dataclass
 class _Sources:
-    """What a SELECT reads: the lists of each table by its alias."""
+    """What a SELECT reads: the lists of each table by its alias, and the names of all columns."""
 
     lists: list[tuple[str, Lists]] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
 
     def find(self, node: exp.Expr | None) -> _List | None:
         """Return the list that an expression names, if it names one."""
@@ -173,8 +174,18 @@ class _Lists:
     def _source(self, node: exp.Expr, ctes: Mapping[str, Lists], sources: _Sources) -> None:
         if isinstance(node, exp.Table | exp.Subquery):
             sources.lists.append((fold_case(node.alias_or_name), self.query(node, ctes)))
+            sources.names |= self._names(node, ctes)
             for join in node.args.get("joins") or []:
                 self._source(join.this, ctes, sources)
+
+    def _names(self, node: exp.Expr, ctes: Mapping[str, Lists]) -> set[str]:
+        """List the columns of a table or subquery, as far as they are known."""
+        if isinstance(node, exp.Subquery):
+            return {fold_case(name) for name in node.this.named_selects if name != "*"}
+        name = fold_case(node.name)
+        tables = () if name in ctes else self.ctx.tables.values()
+        found = next((each.columns for each in tables if fold_case(each.name) == name), ())
+        return {fold_case(each.name) for each in found if not each.hidden}
 
     # --- one row for each element ------------------------------------------------------------------------------------
 
@@ -204,7 +215,15 @@ class _Lists:
         for each in list(node.find_all(exp.Column)):
             near = each.find_ancestor(exp.Select) is node
             named = fold_case(each.name) == fold_case(name.name)
-            if named and (fold_case(each.table) == fold_case(table.name) or (near and not each.table)):
+            plain = near and not each.table
+            if named and plain and fold_case(name.name) in sources.names:
+                raise self.ctx.error(
+                    each,
+                    "HB507",
+                    f"The column name {quote(each.name)} is ambiguous.",
+                    f"Write {table.name}.{name.name} for the element.",
+                )
+            if named and (fold_case(each.table) == fold_case(table.name) or plain):
                 shown = each.parent is node and each.arg_key == "expressions"
                 each.replace(exp.alias_(case.copy(), each.this.copy()) if shown else case.copy())
         rows = [exp.Tuple(expressions=[_number(i)]) for i in range(1, listed.count + 1)]
@@ -230,11 +249,13 @@ class _Lists:
             return
         elif isinstance(node, _LENGTHS) or named in _NAMED_LENGTHS:
             length = listed.part(0)
-            empty = isinstance(node, exp.ArraySize) and node.args.get("expression") is not None
+            dimension = isinstance(node, exp.ArraySize) and node.args.get("expression") is not None
             # PostgreSQL's array_length(x, 1) of an empty array is NULL
+            empty = dimension and self.ctx.dialect != "duckdb"
             node.replace(exp.Nullif(this=length, expression=_number(0)) if empty else length)
         elif isinstance(node, exp.ArrayContains):
-            node.replace(_contains(listed, node.expression))
+            spark = self.ctx.dialect == "spark"  # where NULL among the elements may be any value
+            node.replace((_is_any if spark else _contains)(listed, node.expression))
         elif isinstance(node, exp.ArrayContainsAll | exp.ArrayOverlaps) or named in _OF_SEVERAL:
             self._several(node, listed, arguments[1], every=_OF_SEVERAL.get(named, type(node)) is exp.ArrayContainsAll)
         elif isinstance(node, exp.Bracket):
@@ -243,30 +264,20 @@ class _Lists:
             node.set("this", listed.part(0))
 
     def _any(self, node: exp.EQ, sources: _Sources) -> None:
-        """Rewrite x = ANY (list), which is NULL where no element is x and some element is NULL."""
+        """Rewrite x = ANY (list)."""
         right = node.expression
         listed = sources.find(right.this) if isinstance(right, exp.Any) else None
         if listed is None:
             return
-        nulls = [
-            exp.And(
-                this=exp.GTE(this=listed.part(0), expression=_number(place)),
-                expression=exp.Is(this=listed.part(place), expression=exp.Null()),
-            )
-            for place in range(1, listed.count + 1)
-        ]
-        unknown = exp.If(this=exp.or_(*nulls, copy=False), true=exp.Null())
-        case = _contains(listed, node.this)
-        case.set("ifs", [*case.args["ifs"], exp.If(this=case.args["default"], true=exp.true()), unknown])
-        case.set("default", exp.false())
-        node.replace(case)
+        node.replace(_is_any(listed, node.this))
 
     def _several(self, node: exp.Expr, listed: _List, values: exp.Expr | None, *, every: bool) -> None:
         if not isinstance(values, exp.Array) or not values.expressions:
             raise self.ctx.error(
                 node, "HB503", "This function compares a list with constants.", "Write list_has_any(x, ['a', 'b'])."
             )
-        tests = [_contains(listed, value) for value in values.expressions]
+        unknown = not every and self.ctx.dialect == "spark"
+        tests = [(_is_any if unknown else _contains)(listed, value) for value in values.expressions]
         joined = exp.and_(*tests, copy=False) if every else exp.or_(*tests, copy=False)
         node.replace(exp.paren(joined, copy=False))
 
@@ -285,12 +296,41 @@ class _Lists:
 
 
 def _contains(listed: _List, value: exp.Expr) -> exp.Case:
-    """Write that a list has an element: NULL for no list, and false where only NULL could be it."""
-    there = exp.or_(*(exp.EQ(this=part, expression=value.copy()) for part in listed.parts()), copy=False)
+    """Write that a list has an element: NULL for no list or value, and false where only NULL could be it."""
     return exp.Case(
-        ifs=[exp.If(this=exp.Is(this=listed.part(0), expression=exp.Null()), true=exp.Null())],
-        default=exp.Coalesce(this=there, expressions=[exp.false()]),
+        ifs=[exp.If(this=each, true=exp.Null()) for each in (_is_null(listed.part(0)), *_missing(value))],
+        default=exp.Coalesce(this=_equal(listed, value), expressions=[exp.false()]),
     )
+
+
+def _is_any(listed: _List, value: exp.Expr) -> exp.Case:
+    """Write x = ANY (list): NULL for no list, and where no element is x, but x or an element is NULL."""
+    there = exp.GTE(this=listed.part(0), expression=_number(1))
+    unknown = [exp.And(this=there, expression=each) for each in _missing(value)]
+    for place in range(1, listed.count + 1):
+        has = exp.GTE(this=listed.part(0), expression=_number(place))
+        unknown.append(exp.And(this=has, expression=_is_null(listed.part(place))))
+    return exp.Case(
+        ifs=[
+            exp.If(this=_is_null(listed.part(0)), true=exp.Null()),
+            exp.If(this=_equal(listed, value), true=exp.true()),
+            exp.If(this=exp.or_(*unknown, copy=False), true=exp.Null()),
+        ],
+        default=exp.false(),
+    )
+
+
+def _equal(listed: _List, value: exp.Expr) -> exp.Expr:
+    return exp.or_(*(exp.EQ(this=part, expression=value.copy()) for part in listed.parts()), copy=False)
+
+
+def _is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Is(this=value.copy(), expression=exp.Null())
+
+
+def _missing(value: exp.Expr) -> list[exp.Expr]:
+    """List the condition that a value is NULL, which constants are not."""
+    return [_is_null(value)] if value.find(exp.Column) is not None else []
 
 
 def _number(value: int) -> exp.Expr:
