@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.analyses.conftest import IN_ADVANCE
+from tests.analyses.conftest import IN_ADVANCE, settle
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.registry import ANALYSES, PAID_BEFORE, function
@@ -37,6 +37,13 @@ BY_CELL = {"decision_tree"}
 @pytest.fixture
 def ana(town: Path) -> Iterator[Session]:
     with open_session(town / "hubbub.yaml", analyst="ana") as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """One session for tests that change nothing: what they ask is refused, or only estimated."""
+    with open_session(settle(tmp_path_factory.mktemp("refusing")) / "hubbub.yaml", analyst="ana") as session:
         yield session
 
 
@@ -133,12 +140,14 @@ def test_an_analysis_that_fails_says_one_constant_and_its_charge_stays(
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "many", 10**30, Fraction(1, 10**40)])
 def test_a_price_that_is_none_is_refused_before_anything(
-    ana: Session, example: tuple[str, str], epsilon: Any, drawn: Counter[Event]
+    refusing: Session, example: tuple[str, str], epsilon: Any, drawn: Counter[Event]
 ) -> None:
+    before = refusing.budget()
     with pytest.raises(HubbubError) as refusal:
-        ana.query(example[1], epsilon=epsilon)
+        refusing.query(example[1], epsilon=epsilon)
     assert not isinstance(refusal.value, RunError)
     assert not drawn
+    assert refusing.budget() == before
 
 
 def test_progress_goes_from_start_to_end(ana: Session, example: tuple[str, str]) -> None:
@@ -161,9 +170,9 @@ def test_progress_goes_from_start_to_end(ana: Session, example: tuple[str, str])
         ("CALL nothing(a => 1); DROP TABLE people", "unexpected text after the call"),
     ],
 )
-def test_a_call_that_is_none_is_refused(ana: Session, text: str, words: str) -> None:
+def test_a_call_that_is_none_is_refused(refusing: Session, text: str, words: str) -> None:
     with pytest.raises(QueryError, match=words):
-        ana.query(text, **PRICE)
+        refusing.query(text, **PRICE)
 
 
 def test_all_analyses_run_in_one_process(town: Path, examples: dict[str, str]) -> None:
@@ -204,7 +213,7 @@ WRONG: tuple[object, ...] = (
 )
 
 
-def test_hostile_arguments_are_refused_frankly_or_answered(ana: Session, example: tuple[str, str]) -> None:
+def test_hostile_arguments_are_refused_frankly_or_answered(refusing: Session, example: tuple[str, str]) -> None:
     """Whatever stands in the place of an argument: an estimate, or an error of ours with a remedy."""
     call = parse_call(example[1])
     known = [
@@ -217,7 +226,7 @@ def test_hostile_arguments_are_refused_frankly_or_answered(ana: Session, example
         for value in WRONG:
             text = AnalysisCall(call.name, {**call.arguments, name: value}).text()
             try:
-                ana.estimate(text, **PRICE)
+                refusing.estimate(text, **PRICE)
             except HubbubError as refusal:
                 if not refusal.remedy:
                     others.append(f"{text}: no remedy")

@@ -1,5 +1,6 @@
 """A small clinic: patients with visits, some with values that must never be seen, and everything to ask about them."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,8 +41,17 @@ Opener = Callable[..., Session]
 
 
 @pytest.fixture
-def clinic(tmp_path: Path) -> Path:
-    """Write the data; one patient's rows hold the canaries."""
+def clinic(written_clinic: Path, tmp_path: Path) -> Path:
+    """Give a folder of its own with the data; one patient's rows hold the canaries."""
+    for path in written_clinic.iterdir():
+        shutil.copyfile(path, tmp_path / path.name)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def written_clinic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the data once for all tests."""
+    folder = tmp_path_factory.mktemp("written_clinic")
     with duckdb.connect() as made:
         made.execute(
             "CREATE TABLE v AS SELECT i % 300 AS patient, ['North', 'South', 'East'][1 + i % 3] AS region,"
@@ -52,11 +62,11 @@ def clinic(tmp_path: Path) -> Path:
             "INSERT INTO v VALUES (424242424242, 'CANARY-7431', 110, 987654.25, 'CANARY-7431', 'CANARY-7431'),"
             " (424242424242, NULL, NULL, 'nan'::DOUBLE, NULL, NULL)"
         )
-        made.execute(f"COPY v TO '{tmp_path}/visits.parquet'")
-    (tmp_path / "labs.csv").write_text("patient,result\n" + "".join(f"{i % 300},{i % 9 - 4}\n" for i in range(500)))
-    (tmp_path / "regions.csv").write_text("region,population\nNorth,100\nSouth,50\nEast,70\n")
-    (tmp_path / "hubbub.yaml").write_text(YAML)
-    return tmp_path
+        made.execute(f"COPY v TO '{folder}/visits.parquet'")
+    (folder / "labs.csv").write_text("patient,result\n" + "".join(f"{i % 300},{i % 9 - 4}\n" for i in range(500)))
+    (folder / "regions.csv").write_text("region,population\nNorth,100\nSouth,50\nEast,70\n")
+    (folder / "hubbub.yaml").write_text(YAML)
+    return folder
 
 
 @pytest.fixture
