@@ -24,7 +24,7 @@ from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seeds
 from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays
-from hubbub.errors import LedgerError, RunError, SpentError
+from hubbub.errors import HubbubError, LedgerError, RunError, SpentError
 from hubbub.noise.source import SeededSource, Words
 
 Opener = Callable[..., Session]
@@ -211,7 +211,8 @@ def test_a_crash_between_charge_and_seed_spends_the_charge(session: Session, mon
 def test_a_retry_on_changed_data_is_refused_and_the_charge_is_spent(clinic: Path, changed: str) -> None:
     """Whether a private table, a public one or a declaration changed: the same noise would tell the difference."""
     sql = (
-        "SELECT region, SUM(age) AS n FROM visits JOIN regions USING (region) WHERE population <> '50' GROUP BY region"
+        "SELECT region, SUM(CASE WHEN population <> '50' THEN age ELSE 0 END) AS n"
+        " FROM visits JOIN regions USING (region) GROUP BY region"
     )
     file = clinic / changed
     old = file.read_bytes()
@@ -231,6 +232,27 @@ def test_a_retry_on_changed_data_is_refused_and_the_charge_is_spent(clinic: Path
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session, pytest.raises(SpentError, match="HB901"):
         session.query(sql, epsilon="0.5", key="once")
     assert charges(clinic) == [("ana", "visits", False)]
+
+
+def test_a_retry_whose_groups_a_public_table_chose_anew_is_another_request(clinic: Path) -> None:
+    """It draws nothing; on the data of the charge, the retry still has its one answer."""
+    sql = "SELECT region, SUM(age) AS n FROM visits JOIN regions USING (region) WHERE population <> '50' GROUP BY region"
+    file = clinic / "regions.csv"
+    old = file.read_bytes()
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        broken(session, sql, key="once")
+    file.write_bytes(old.replace(b"50\n", b"5\n"))
+    assert file.read_bytes() != old
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        engine = around(session, lambda: None)
+        with pytest.raises(HubbubError, match="HB124"):
+            session.query(sql, epsilon="0.5", key="once")
+        assert engine.runs == 0
+    assert charges(clinic) == [("ana", "visits", False)]
+    file.write_bytes(old)
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        assert session.query(sql, epsilon="0.5", key="once").rows
+    assert charges(clinic) == [("ana", "visits", True)]
 
 
 def test_a_retry_of_an_analysis_under_other_declarations_is_refused(clinic: Path) -> None:
