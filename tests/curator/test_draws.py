@@ -236,7 +236,9 @@ def test_a_retry_on_changed_data_is_refused_and_the_charge_is_spent(clinic: Path
 
 def test_a_retry_whose_groups_a_public_table_chose_anew_is_another_request(clinic: Path) -> None:
     """It draws nothing; on the data of the charge, the retry still has its one answer."""
-    sql = "SELECT region, SUM(age) AS n FROM visits JOIN regions USING (region) WHERE population <> '50' GROUP BY region"
+    sql = (
+        "SELECT region, SUM(age) AS n FROM visits JOIN regions USING (region) WHERE population <> '50' GROUP BY region"
+    )
     file = clinic / "regions.csv"
     old = file.read_bytes()
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
