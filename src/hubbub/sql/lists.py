@@ -19,7 +19,7 @@ from sqlglot import exp
 from hubbub.core.list_columns import element_name, length_name, part_of
 from hubbub.core.schema import Table
 from hubbub.errors import QueryError
-from hubbub.sql.bind_scope import Context, fold_case
+from hubbub.sql.bind_scope import MAX_BOUND, Context, fold_case
 from hubbub.sql.text import quote
 from hubbub.sql.tokens import ONE_ROW_EACH
 
@@ -102,6 +102,18 @@ class _Sources:
 class _Lists:
     ctx: Context
     known: Mapping[str, Lists]
+    written: int = 0
+
+    def spend(self, node: exp.Expr, listed: _List, value: exp.Expr | None = None) -> None:
+        """Count the nodes that are written for all elements of a list, or raise before they are written."""
+        self.written += listed.count * (5 + (0 if value is None else sum(1 for _ in value.walk())))
+        if self.written > MAX_BOUND:
+            raise self.ctx.error(
+                node,
+                "HB746",
+                "This query grows too large when its lists are written as their elements.",
+                "Compare lists with fewer values, or compute the comparison once in a subquery.",
+            )
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Lists]) -> Lists:
         """Rewrite a query in place, and return the lists among its columns."""
@@ -224,6 +236,7 @@ class _Lists:
                     f"Write {table.name}.{name.name} for the element.",
                 )
             if named and (fold_case(each.table) == fold_case(table.name) or plain):
+                self.spend(each, listed)
                 shown = each.parent is node and each.arg_key == "expressions"
                 each.replace(exp.alias_(case.copy(), each.this.copy()) if shown else case.copy())
         rows = [exp.Tuple(expressions=[_number(i)]) for i in range(1, listed.count + 1)]
@@ -254,6 +267,7 @@ class _Lists:
             empty = dimension and self.ctx.dialect != "duckdb"
             node.replace(exp.Nullif(this=length, expression=_number(0)) if empty else length)
         elif isinstance(node, exp.ArrayContains):
+            self.spend(node, listed, node.expression)
             spark = self.ctx.dialect == "spark"  # where NULL among the elements may be any value
             node.replace((_is_any if spark else _contains)(listed, node.expression))
         elif isinstance(node, exp.ArrayContainsAll | exp.ArrayOverlaps) or named in _OF_SEVERAL:
@@ -269,6 +283,7 @@ class _Lists:
         listed = sources.find(right.this) if isinstance(right, exp.Any) else None
         if listed is None:
             return
+        self.spend(node, listed, node.this)
         node.replace(_is_any(listed, node.this))
 
     def _several(self, node: exp.Expr, listed: _List, values: exp.Expr | None, *, every: bool) -> None:
@@ -277,6 +292,8 @@ class _Lists:
                 node, "HB503", "This function compares a list with constants.", "Write list_has_any(x, ['a', 'b'])."
             )
         unknown = not every and self.ctx.dialect == "spark"
+        for value in values.expressions:
+            self.spend(node, listed, value)
         tests = [(_is_any if unknown else _contains)(listed, value) for value in values.expressions]
         joined = exp.and_(*tests, copy=False) if every else exp.or_(*tests, copy=False)
         node.replace(exp.paren(joined, copy=False))
