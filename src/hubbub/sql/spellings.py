@@ -394,6 +394,9 @@ def is_ambiguous(tree: exp.Expr, dialect: str) -> bool:
         isinstance(node, exp.Div)
         or (isinstance(node, exp.Add) and dialect == "tsql")
         or (isinstance(node, exp.Cast) and node.to.this in _WHOLE)
+        # lists with NULL, and the length of an empty list
+        or isinstance(node, exp.ArrayContains | exp.ArrayOverlaps)
+        or (isinstance(node, exp.ArraySize) and node.args.get("expression") is not None)
         for node in tree.walk()
     )
 
