@@ -13,7 +13,7 @@ SELECT APPROX_QUANTILES(age, 4)[OFFSET(2)] AS m FROM health
 SELECT quantile_disc(age, 0.5) AS m FROM health
 
 -- bigquery safe_cast
---! answered; dialect bigquery
+--! answered; dialect bigquery; without spark HB574
 SELECT SAFE_CAST(health AS INT64) IS NULL AS bad, COUNT(*) AS n FROM health GROUP BY bad
 -- exact
 SELECT TRY_CAST(health AS BIGINT) IS NULL AS bad, COUNT(*) AS n FROM health GROUP BY 1
