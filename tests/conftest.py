@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ _FORKING = frozenset(
 )
 
 _FORK = os.fork
+_UMASK = 0o022
 
 # anchors of ledgers in temporary folders: away from the user's own, and gone afterwards
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
@@ -58,8 +60,13 @@ settings.load_profile("hubbub")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make collection quick."""
+    """Make collection quick, and let Ctrl-C stop the servers that tests start.
+
+    What is started in the background of a shell ignores SIGINT, and so would every process that it starts.
+    """
     config.pluginmanager.register(QuickCollection())
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,8 +96,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let only those tests fork that run before such libraries are loaded."""
+    """Let only those tests fork that run before such libraries are loaded; undo what a server did to the umask."""
     os.fork = _FORK if item.path.name in _FORKING else _refuse_to_fork
+    os.umask(_UMASK)
 
 
 def _refuse_to_fork() -> int:

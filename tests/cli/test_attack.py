@@ -97,7 +97,6 @@ def test_a_report_is_written_in_the_format_of_its_name(run: Run, form: str, tmp_
     ("words", "code"),
     [
         (["linkge"], "HB640"),
-        (["--json"], "HB640"),
         (["linkage", "gone.csv"], "HB641"),
         (["linkage", "."], "HB641"),
         (["timing", "people.csv"], "HB642"),

@@ -65,11 +65,12 @@ pidfile = {folder}/pid
         os.chown(folder, user.pw_uid, user.pw_gid)
     as_user = [] if user is None else [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
     command = ["setpriv", *as_user, "--pdeathsig=INT", str(PROGRAM), "-q", str(folder / "pgbouncer.ini")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    with (folder / "errors").open("w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True)
     try:
         deadline = time.monotonic() + 20
         while not (folder / ".s.PGSQL.6432").exists():
-            assert process.poll() is None, (folder / "log").read_text()
+            assert process.poll() is None, (folder / "errors").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.02)
         yield folder

@@ -107,6 +107,8 @@ REFUSED = {
     "SELECT COUNT(*) FROM (SELECT * FROM v, UNNEST(tags) AS t(tag))": "HB503",
     "SELECT COUNT(*) FROM (SELECT id, unnest(tags) AS a, unnest(codes) AS b FROM v)": "HB503",
     "SELECT COUNT(*) FROM v WHERE tags[4] = 'a'": "HB503",
+    "SELECT COUNT(*) FROM v WHERE tags[cost] = 'a'": "HB503",
+    "SELECT COUNT(*) FROM v WHERE cost[1] = 1": "HB503",
     "SELECT x, COUNT(*) FROM v, UNNEST(cost) AS t(x) GROUP BY x": "HB503",
     "SELECT COUNT(*) FROM v WHERE 'a' = ANY(cost)": "HB503",
     "SELECT COUNT(*) FROM v WHERE list_contains(cost, 'a')": "HB503",

@@ -172,6 +172,7 @@ def f(rows):
 
 
 def test_defaults_stand_for_answers_that_are_none(clinic: Opener) -> None:
+    """The scales of the noise are .025 and .00025: one in 10¹⁰ runs is further away."""
     h = clinic()
     found = h.sample_and_aggregate(
         "def f(rows): raise ValueError",
@@ -185,7 +186,8 @@ def test_defaults_stand_for_answers_that_are_none(clinic: Opener) -> None:
         epsilon=2000,
     )
     values = [row[1] for row in found.rows]
-    assert values == pytest.approx([25, 0.5], abs=0.1)
+    assert values[0] == pytest.approx(25, abs=0.6)
+    assert values[1] == pytest.approx(0.5, abs=0.006)
 
 
 def test_an_estimate_is_free_and_starts_nothing(clinic: Opener) -> None:

@@ -60,7 +60,7 @@ SELECT site, CASE WHEN COUNT(*) > 3000 THEN 'large' ELSE 'small' END AS word FRO
 
 -- rounded answers
 --! answered
-SELECT site, ROUND(AVG(spending), 1) AS s, CAST(AVG(age) AS INTEGER) AS a FROM health GROUP BY site
+SELECT site, ROUND(AVG(spending), -1) AS s, CAST(AVG(age) AS INTEGER) AS a FROM health GROUP BY site
 
 -- keys alone
 --! refused HB510
