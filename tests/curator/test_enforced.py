@@ -122,6 +122,33 @@ def test_keys_say_which_rows_are_in_no_group(opened: Session) -> None:
     by_cost = opened.query("SELECT cost, COUNT(*) AS n FROM t GROUP BY cost", epsilon=3000)
     assert (100, 4) in by_cost.rows  # three of 900
     assert _stated(by_cost.left_out) == {"cost"}
+    assert by_cost.left_out is not None
+    assert by_cost.left_out.null_keys == ("cost",)
+    assert sum(int(str(n)) for _, n in by_cost.rows) == len(ROWS) - 1  # one cost is NULL
+
+
+#: Queries by a key that may be NULL, with the columns; by keys that are never NULL; and by keys whose NULL is a group.
+NULL_KEYS = {
+    "SELECT cost > 50 AS dear, COUNT(*) AS n FROM t GROUP BY dear": ("cost",),
+    "SELECT age, cost > 50, COUNT(*) AS n FROM t GROUP BY age, cost > 50": ("age", "cost"),
+    "SELECT CASE WHEN cost > 50 THEN ward END AS w, COUNT(*) AS n FROM t GROUP BY w": (),  # NULL is a group
+    "SELECT CASE WHEN cost > 50 THEN 'a' ELSE 'b' END AS w, COUNT(*) AS n FROM t GROUP BY w": (),
+    "SELECT cost IS NULL AS missing, COUNT(*) AS n FROM t GROUP BY missing": (),
+    "SELECT COALESCE(cost, 0) AS c, COUNT(*) AS n FROM t GROUP BY c": (),
+    "SELECT ward, COUNT(*) AS n FROM t GROUP BY ward": (),  # `ungrouped` says so
+    "SELECT place, COUNT(*) AS n FROM t GROUP BY place": ("place",),  # other values become Elsewhere, but not NULL
+    "SELECT COUNT(*) AS n FROM t": (),
+}
+
+
+@pytest.mark.parametrize("sql", NULL_KEYS)
+def test_keys_that_may_be_null_are_named_where_null_is_no_group(opened: Session, sql: str) -> None:
+    release = opened.query(sql, epsilon=3000)
+    assert release.left_out is not None
+    assert release.left_out.null_keys == NULL_KEYS[sql]
+    lost = sum(int(str(row[-1])) for row in release.rows) < len(ROWS)
+    assert lost == bool(release.left_out.null_keys or release.left_out.ungrouped)
+    check_receipt(release.document())
 
 
 def test_least_and_greatest_say_that_null_becomes_the_constant(opened: Session) -> None:

@@ -88,6 +88,7 @@ class LeftOut:
     per_node  what `rows` bounds for each node of a graph, "triangles" or "edges"; empty for anything else
     unlisted  the columns whose values outside a declared list are read as NULL, where that can matter
     ungrouped  the keys whose values outside a declared list are in no group
+    null_keys  other columns by which a key may be NULL, which is in no group
     fills_null  whether LEAST or GREATEST may take a constant for NULL
     """
 
@@ -109,6 +110,7 @@ class LeftOut:
     per_node: str = ""
     unlisted: tuple[str, ...] = ()
     ungrouped: tuple[str, ...] = ()
+    null_keys: tuple[str, ...] = ()
     fills_null: bool = False
 
     @property
@@ -121,6 +123,8 @@ class LeftOut:
         parts = [self._bounds(), self._share() if self.bounded else "", self._joined(), *map(self._clamp, self.clamped)]
         if self.ungrouped:
             parts.append(f"Rows in which {_any_of(self.ungrouped)} is NULL or not a declared value are in no group.")
+        if self.null_keys:
+            parts.append(f"Rows in which {_any_of(self.null_keys)} is NULL are in no group.")
         if self.unlisted:
             parts.append(f"Values of {' and '.join(self.unlisted)} that are not declared are read as NULL.")
         if self.fills_null:
@@ -159,6 +163,7 @@ class LeftOut:
             owners=tuple(form.get("owners", ())),
             unlisted=tuple(form.get("unlisted", ())),
             ungrouped=tuple(form.get("ungrouped", ())),
+            null_keys=tuple(form.get("null_keys", ())),
             evidence=None if form.get("evidence") is None else Evidence(**form["evidence"]),
         )
 

@@ -110,6 +110,7 @@ def _left_out(value: object, where: str) -> None:
             "per_node": _one_of("triangles", "edges"),
             "unlisted": _list(_name, least=1),
             "ungrouped": _list(_name, least=1),
+            "null_keys": _list(_name, least=1),
             "fills_null": _flag,
         },
     )(value, where)

@@ -12,12 +12,15 @@ from fractions import Fraction
 
 from hubbub.core.schema import Kind
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
+from hubbub.sql.keys import Cells
+from hubbub.sql.plan import Plan
 from hubbub.sql.public_rows import never_null
 from hubbub.sql.query import Query
 from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow
 from hubbub.sql.unit_parts import scans
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between"})
+_NEVER_NULL = frozenset({"is_null", "is_distinct"})
 _FILLING = frozenset({"least", "greatest"})
 
 
@@ -59,6 +62,36 @@ def dropped(query: Query, tables: frozenset[str]) -> tuple[str, ...]:
             if col.name in scan.loose and col.kind is not Kind.BOOLEAN
         )
     )
+
+
+def keys_without_null(plan: Plan, tables: frozenset[str]) -> tuple[str, ...]:
+    """List the columns by which a key may be NULL where NULL is no group, beside those of `dropped`."""
+    query = plan.query
+    sources = {
+        col.name: source
+        for scan in scans(query.relation)
+        if scan.table.name in tables
+        for col, source in zip(scan.columns, scan.sources, strict=True)
+        if col.name not in scan.loose or col.kind is Kind.BOOLEAN
+    }
+    declared = {place for groups in plan.groups if isinstance(groups, Cells) for place in groups.places}
+    keys = [query.keys[place].expr for place in declared]
+    found = frozenset().union(
+        *(_columns_that_may_be_null(key) for key in keys if isinstance(key, Literal) or not key.facts.null)
+    )
+    return tuple(sorted({sources[name] for name in found & sources.keys()}))
+
+
+def _columns_that_may_be_null(expr: Expr) -> frozenset[str]:
+    """Return the columns by which an expression may be NULL."""
+    if never_null(expr):
+        return frozenset()
+    if isinstance(expr, Col):
+        return frozenset({expr.name})
+    if not isinstance(expr, FunctionCall) or expr.function in _NEVER_NULL:
+        return frozenset()
+    args = (*expr.args[1::2], expr.args[-1]) if expr.function == "case" else expr.args
+    return frozenset().union(*map(_columns_that_may_be_null, args))
 
 
 def fills_null(query: Query) -> bool:

@@ -54,6 +54,7 @@ def describe(plan: Plan) -> LeftOut:
         _bounded(plan),
         unlisted=_unlisted(plan, tables),
         ungrouped=enforced.dropped(plan.query, tables),
+        null_keys=enforced.keys_without_null(plan, tables),
         fills_null=enforced.fills_null(plan.query),
     )
 

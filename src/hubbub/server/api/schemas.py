@@ -167,6 +167,7 @@ class LeftOutForm(BaseModel):
     clamped: list[ClampForm] = Field(default_factory=list)
     unlisted: list[str] = Field(default_factory=list, description="Columns whose undeclared values are read as NULL.")
     ungrouped: list[str] = Field(default_factory=list, description="Keys whose undeclared values are in no group.")
+    null_keys: list[str] = Field(default_factory=list, description="Columns whose NULL is in no group.")
     fills_null: bool = Field(default=False, description="Whether LEAST or GREATEST may take a constant for NULL.")
     share: ShareForm | None = Field(default=None, description="Share of the rows that is left out; absent: unknown.")
     evidence: dict[str, Any] | None = Field(default=None, description="The profile that the share comes from.")
