@@ -63,7 +63,7 @@ SELECT site, SUM(n) OVER (ORDER BY site) / SUM(n) OVER () AS cum FROM (SELECT si
 SELECT COUNT(*) AS n FROM health WHERE site IN (SELECT site FROM health GROUP BY site HAVING COUNT(*) > 3200)
 
 -- join with grouped everybody's rows
---! answered
+--! answered; near 0.01
 SELECT COUNT(*) AS n FROM health AS h JOIN (SELECT site, AVG(spending) AS a FROM health GROUP BY site) AS s ON h.site = s.site WHERE h.spending > s.a
 
 -- above mean by window over site
