@@ -131,6 +131,8 @@ def test_keys_say_which_rows_are_in_no_group(opened: Session) -> None:
 NULL_KEYS = {
     "SELECT cost > 50 AS dear, COUNT(*) AS n FROM t GROUP BY dear": ("cost",),
     "SELECT age, cost > 50, COUNT(*) AS n FROM t GROUP BY age, cost > 50": ("age", "cost"),
+    "SELECT c, COUNT(*) AS n FROM (SELECT cost AS c FROM t) AS s GROUP BY c": ("cost",),
+    "SELECT d, COUNT(*) AS n FROM (SELECT c > 50 AS d FROM (SELECT cost AS c FROM t) AS s) AS u GROUP BY d": ("cost",),
     "SELECT CASE WHEN cost > 50 THEN ward END AS w, COUNT(*) AS n FROM t GROUP BY w": (),  # NULL is a group
     "SELECT CASE WHEN cost > 50 THEN 'a' ELSE 'b' END AS w, COUNT(*) AS n FROM t GROUP BY w": (),
     "SELECT cost IS NULL AS missing, COUNT(*) AS n FROM t GROUP BY missing": (),

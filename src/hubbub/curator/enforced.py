@@ -6,7 +6,7 @@ Everything here comes from the plan, so stating it reveals nothing.
 Tested in tests/curator/test_enforced.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -76,22 +76,33 @@ def keys_without_null(plan: Plan, tables: frozenset[str]) -> tuple[str, ...]:
     }
     declared = {place for groups in plan.groups if isinstance(groups, Cells) for place in groups.places}
     keys = [query.keys[place].expr for place in declared]
+    projected = dict(_projected(query.relation))
     found = frozenset().union(
-        *(_columns_that_may_be_null(key) for key in keys if isinstance(key, Literal) or not key.facts.null)
+        *(_columns_that_may_be_null(key, projected) for key in keys if isinstance(key, Literal) or not key.facts.null)
     )
     return tuple(sorted({sources[name] for name in found & sources.keys()}))
 
 
-def _columns_that_may_be_null(expr: Expr) -> frozenset[str]:
-    """Return the columns by which an expression may be NULL."""
+def _projected(rel: Rel) -> Iterator[tuple[str, Expr]]:
+    if isinstance(rel, Project):
+        yield from rel.outputs
+    for each in _inputs(rel):
+        yield from _projected(each)
+
+
+def _columns_that_may_be_null(expr: Expr, projected: Mapping[str, Expr]) -> frozenset[str]:
+    """Return the columns by which an expression may be NULL; `projected` has what subqueries compute, by name."""
     if never_null(expr):
         return frozenset()
     if isinstance(expr, Col):
-        return frozenset({expr.name})
+        if expr.name not in projected:
+            return frozenset({expr.name})
+        inner = {name: each for name, each in projected.items() if name != expr.name}  # a column may keep its name
+        return _columns_that_may_be_null(projected[expr.name], inner)
     if not isinstance(expr, FunctionCall) or expr.function in _NEVER_NULL:
         return frozenset()
     args = (*expr.args[1::2], expr.args[-1]) if expr.function == "case" else expr.args
-    return frozenset().union(*map(_columns_that_may_be_null, args))
+    return frozenset().union(*(_columns_that_may_be_null(each, projected) for each in args))
 
 
 def fills_null(query: Query) -> bool:
