@@ -17,16 +17,12 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from benchmarks.server import ALLOWED, CLIENTS, POOR, PRICE, RICH, SQL, demo, milliseconds, served
+from benchmarks.server import CLIENTS, POOR, PRICE, RICH, SQL, Load, demo, judge, milliseconds, served
 from tests.campaigns.frame import Report, run
 from tests.fixtures.server_config import issue
 from tests.fixtures.server_process import free_port
 
 import hubbub
-from hubbub.accounting.ledger import examine
-from hubbub.accounting.store import EntryFilter
-from hubbub.config import load
-from hubbub.curator.opening import anchor_of, store_of
 
 OVERHEAD = 3.0  # milliseconds
 #: What PostgreSQL clients see where the budget is used up.
@@ -145,30 +141,7 @@ def load_test(report: Report, base: Path) -> None:
         crowd = Crowd(port, tokens, seconds)
         report.say(f"{CLIENTS} psycopg clients for {seconds} s")
         crowd.run()
-    found = load(config)
-    store = store_of(found, read_only=True)
-    try:
-        sound = examine(store, anchor_of(found)).sound
-        with store.snapshot() as snapshot:
-            charged = Counter(entry.analyst for entry in snapshot.entries(EntryFilter(kind="charge")))
-    finally:
-        store.close()
-    for text in crowd.odd[:10]:
-        report.say(text)
-    for kind, spans in crowd.spans.items():
-        report.figure(f"{kind}: requests", len(spans))
-        for share in (0.5, 0.95, 0.99):
-            report.figure(f"{kind}: p{round(100 * share)}_ms", round(float(np.quantile(spans, share)), 1))
-    report.figure("requests_a_second", round(sum(map(len, crowd.spans.values())) / seconds, 1))
-    report.figure("refused_for_budget", crowd.refused)
-    middle, late = np.quantile(crowd.spans["query"], (0.5, 0.99))
-    report.target("p99_of_a_query_over_its_p50", round(float(late / middle), 2), at_most=10)
-    report.target("clients", CLIENTS, at_least=64)
-    report.target("errors", len(crowd.odd), at_most=0)
-    report.target("overspent_charges", max(charged[name] for name in POOR) - ALLOWED, at_most=0)
-    report.target("answers_without_a_charge", sum((crowd.answered - charged).values()), at_most=0)
-    report.target("charges_without_an_answer", sum((charged - crowd.answered).values()), at_most=0)
-    report.target("ledger_sound", sound, at_least=1)
+    judge(report, config, Load(crowd.spans, crowd.answered, crowd.refused, crowd.odd), seconds)
 
 
 def body(report: Report) -> None:

@@ -16,6 +16,7 @@ from tests.fixtures.collection import QuickCollection, spread
 from tests.fixtures.postgres_server import postgres_dsn, postgres_server
 from tests.fixtures.seeded_source import SeededSource
 
+from hubbub.analyses.statistics import null
 from hubbub.sql import owner_truncation
 
 __all__ = ["postgres_dsn", "postgres_server"]
@@ -125,8 +126,10 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Truncate rows of two owners in as many rounds as they need, not at least 128: for enumerations of small data.
 
     The outcome is the same (`test_rounds_keep_what_one_row_after_another_keeps` has both), ten times as fast.
+    p-values, which are computed after all noise is drawn, are simulated with few draws.
     """
     monkeypatch.setattr(owner_truncation, "_ROUNDS", 4)
+    monkeypatch.setattr(null, "DRAWS", 9)
 
 
 @pytest.fixture(scope="session")

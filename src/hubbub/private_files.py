@@ -5,6 +5,7 @@ hubbub therefore creates all of its files (ledger, anchor, versions, tokens, str
 here.
 """
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -48,6 +49,14 @@ def private_file(path: Path, mode: str) -> Iterator[IO[str]]:
     flags = os.O_WRONLY | os.O_CREAT | {"w": os.O_TRUNC, "a": os.O_APPEND}[mode]
     with os.fdopen(open_private(path, flags), mode, encoding="utf-8") as file:
         yield file
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file that only locks; wait for the process that holds it."""
+    with private_file(path, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -29,12 +29,19 @@ datasets:
     budget: {epsilon: 100, delta: 1e-5}
   visits:
     source: visits.csv
-    unit: {column: patient, groups: 4, rows: 5}
+    unit: {column: patient, groups: 4, rows: 5, entity: patient}
     columns:
       patient: {type: integer}
       x: {type: real, bounds: [-1, 1]}
       region: {values: [North, South, East, West]}
       item: {values: [a, b, c, d]}
+    budget: {epsilon: 100, delta: 1e-5}
+  patients:
+    source: patients.csv
+    unit: {column: patient, entity: patient}
+    columns:
+      patient: {type: integer}
+      ill: {type: boolean}
     budget: {epsilon: 100, delta: 1e-5}
   edges:
     source: edges.csv
@@ -45,13 +52,19 @@ datasets:
       weight: {type: real, bounds: [0, 1]}
     budget: {epsilon: 100, delta: 1e-5}
 analysts:
-  ana: {people: {epsilon: 100, delta: 1e-5}, visits: {epsilon: 100, delta: 1e-5}, edges: {epsilon: 100, delta: 1e-5}}
+  ana: {people: {epsilon: 100, delta: 1e-5}, visits: {epsilon: 100, delta: 1e-5}, edges: {epsilon: 100, delta: 1e-5},
+    patients: {epsilon: 100, delta: 1e-5}}
 """
 
 #: One call for each analysis, small enough for a second. An analysis without one fails the tests.
 EXAMPLES: dict[str, str] = {
+    "anova": "CALL anova(table => 'people', outcome => 'z', group => 'region')",
+    "chi_square": "CALL chi_square(table => 'visits', columns => ['region', 'item'])",
+    "difference_of_means": "CALL difference_of_means(table => 'people', outcome => 'x', group => 'sick')",
     "decision_tree": "CALL decision_tree(table => 'people', columns => ['x', 'y'], target => 'sick', depth => 2)",
     "degree_histogram": "CALL degree_histogram(table => 'edges', ends => ['a', 'b'], most => 6)",
+    "survival": "CALL survival(table=>'people', time=>{'column': 'age', 'bins': 4}, event=>'sick', positive=>'yes')",
+    "explainable_boosting": "CALL explainable_boosting(table=>'people', columns=>['x'], target=>'sick', rounds=>1)",
     "frequent_itemsets": "CALL frequent_itemsets(table => 'people', columns => ['sick', 'region'], size => 2)",
     "graph_distance": "CALL graph_distance(table => 'edges', ends => ['a', 'b'], property => 'connected')",
     "hyperplane": "CALL hyperplane(table => 'people', columns => ['x', 'y'], target => 'sick')",
@@ -60,8 +73,10 @@ EXAMPLES: dict[str, str] = {
     "logistic_regression": "CALL logistic_regression(table => 'people', columns => ['x'], target => 'sick', rounds=>2)",
     "median": "CALL median(table => 'visits', column => 'x')",
     "min_cut": "CALL min_cut(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
+    "naive_bayes": "CALL naive_bayes(table => 'people', columns => ['x', 'region'], target => 'sick', bins => 4)",
     "mean_vector": "CALL mean_vector(table => 'visits', columns => ['x'])",
     "covariance": "CALL covariance(table => 'people', columns => ['x', 'y'])",
+    "poisson_regression": "CALL poisson_regression(table => 'people', columns => ['x'], target => 'z', rounds => 2)",
     "moments": "CALL moments(table => 'visits', columns => ['x'])",
     "pca": "CALL pca(table => 'people', columns => ['x', 'y'])",
     "perceptron": "CALL perceptron(table => 'people', columns => ['x', 'y'], target => 'sick', rounds => 3)",
@@ -74,6 +89,8 @@ EXAMPLES: dict[str, str] = {
     "mwem": "CALL mwem(table => 'people', columns => ['sick', 'region', 'town'], rounds => 2)",
     "small_database": "CALL small_database(table => 'visits', columns => ['region'], size => 4)",
     "synthetic": "CALL synthetic(table => 'people', columns => ['sick', 'z'], pairs => 1, rounds => 1)",
+    "synthetic_tables": "CALL synthetic_tables(table => 'patients', columns => ['ill'], child => 'visits',"
+    " child_columns => ['item'], pairs => 1, child_pairs => 1, rounds => 1)",
     "cube": "CALL cube(table => 'visits', columns => ['region', 'item'], order => 2)",
     "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
     "profile": "CALL profile(table => 'visits', max_rows => 50)",
@@ -117,6 +134,8 @@ def settle(tmp_path: Path) -> Path:
         for r, i in zip(some.choice(regions, n), some.choice(list("abcd"), n), strict=True)
     ]
     (tmp_path / "visits.csv").write_text("\n".join(["patient,x,region,item", *visits]) + "\n")
+    patients = [f"{i},{i % 3 == 0}" for i in range(150)]
+    (tmp_path / "patients.csv").write_text("\n".join(["patient,ill", *patients]) + "\n")
     pairs = sorted({(min(a, b), max(a, b)) for a, b in some.integers(0, 20, (80, 2)).tolist() if a != b})
     edges = [f"{a},{b},{some.uniform(0, 1):.3f}" for a, b in pairs]
     (tmp_path / "edges.csv").write_text("\n".join(["a,b,weight", *edges]) + "\n")

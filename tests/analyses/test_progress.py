@@ -22,7 +22,7 @@ MORE = {
 }
 CALLS = {**EXAMPLES, **MORE}
 #: How often each is asked of each town: rounds end early by chance, and synthetic rows take seconds.
-TRIES = {"kmeans, classic by halving": 8, "synthetic": 1, "synthetic, in turns": 1}
+TRIES = {"kmeans, classic by halving": 8, "synthetic": 1, "synthetic_tables": 1, "synthetic, in turns": 1}
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hubbub.audit import receipt_fields
 from hubbub.audit import receipt_format as receipt_form
 from hubbub.audit.receipt import check_receipt
 
@@ -189,7 +190,7 @@ def test_mechanisms_that_no_old_receipt_has_are_accepted(mechanism: dict[str, An
 )
 def test_text_that_can_be_read_in_two_ways_is_not_read(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whichever it is
-        receipt_form.parse_json(text)
+        receipt_fields.parse_json(text)
 
 
 def test_a_document_nested_too_deeply_is_refused_in_words() -> None:

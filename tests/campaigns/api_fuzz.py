@@ -104,6 +104,7 @@ class World:
             "auditor": issue("udo", "auditor", 1).text,
             "analyst": issue("ana", "analyst", 1).text,
             "other": issue("ben", "analyst", 1).text,
+            "steward": issue("stella", "steward", 1).text,
             "feeder": issue("gate", "feeder", 1, ["ana/seen"]).text,
         }
         self.app = create_app(self.service)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ LISTS = {
     ("verify", "ledger"): "kind,statement",
     ("analyst", "list"): "analyst,dataset,epsilon,token,role,created,valid_until,last_used",
     ("admin", "failures"): "analyst,dataset,failed,allowed,charges",
-    ("schedule", "list"): "name,analyst,dataset,from,epsilon,query",
+    ("schedule", "list"): "name,analyst,dataset,from,epsilon,state,query",
     ("stream", "list"): "stream,analyst,dataset",
     ("suggest", "cube", "visits"): "kind,statement",
     ("profile", "visits", "--exact"): None,
@@ -190,3 +191,26 @@ def test_a_free_query_is_answered_or_refused(run: Run) -> None:  # noqa: F811
     paid = run("query", SQL, "--epsilon", "1")[1]
     assert run("query", SQL, "--epsilon", "1", "--free")[0] == 0
     assert paid
+
+
+def test_a_check_has_all_formats(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    form = json.loads(run("check", "--format", "json")[1])
+    assert (form["valid"], form["problems"]) == (True, [])
+    listed = list(csv.DictReader(io.StringIO(run("check", "--format", "csv")[1])))
+    (told,) = (line["statement"] for line in listed if line["item"] == "budget of one query")
+    assert told.startswith("ε = 2, δ = 1e-06; maximum certainty about one of them (starting from 50%): ")
+    (age,) = (line["statement"] for line in listed if line["item"] == "column age")
+    assert age == "integer; filter: yes; group by: yes; sum, average: yes, 0 to 110"
+    assert [line for line in listed if line["about"] != "warning"] == form["statements"]
+    assert run("check", "-o", str(tmp_path / "check.txt"))[:2] == (0, "")
+    # others use this disk, too
+    written, shown = (
+        re.sub(r"[\d,]+\s+MB\s+of\s+disk", "disk", text)
+        for text in ((tmp_path / "check.txt").read_text(), run("check")[1])
+    )
+    assert "disk" in written
+    assert written.split() == shown.split()
+    Path("hubbub.yaml").write_text(Path("hubbub.yaml").read_text().replace("version: 1", "version: 7"))
+    code, out, _ = run("check", "--format", "json")
+    assert (code, json.loads(out)["valid"], json.loads(out)["statements"]) == (1, False, [])
+    assert json.loads(out)["problems"][0]["code"] == "HB409"

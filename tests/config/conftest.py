@@ -1,5 +1,6 @@
 """A folder with a small CSV and Parquet file, and a hubbub.yaml that can be written with one part changed."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,13 +33,21 @@ groups:
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def written_visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the data once for all tests."""
+    path = tmp_path_factory.mktemp("written_visits") / "visits.parquet"
     with duckdb.connect() as made:
         made.execute(
             "COPY (SELECT i AS patient, 'North' AS region, 40 AS age, 1.5 AS cost, 'CANARY' AS notes, [1] AS list,"
-            f" DATE '2020-01-01' AS day FROM range(5) t(i)) TO '{tmp_path}/visits.parquet'"
+            f" DATE '2020-01-01' AS day FROM range(5) t(i)) TO '{path}'"
         )
+    return path
+
+
+@pytest.fixture
+def folder(written_visits: Path, tmp_path: Path) -> Path:
+    shutil.copyfile(written_visits, tmp_path / "visits.parquet")
     (tmp_path / "regions.csv").write_text("region,population\nNorth,100\nSouth,50\n")
     (tmp_path / "hubbub.yaml").write_text(GOOD)
     return tmp_path

@@ -13,7 +13,8 @@ from itertools import combinations, permutations
 from typing import Any
 
 from tests.contract.search import Begin, Subject
-from tests.contract.tables import DELTA, FEW, ROW, World, analysis, links, people
+from tests.contract.small_graphs import BOOK, PATH, RING, TWINS, WEIGHED, one_each
+from tests.contract.tables import DELTA, FEW, ROW, World, analysis, families, links, people
 
 from hubbub.analyses.graphs.properties import PROPERTIES
 from hubbub.core.unit import Relation
@@ -25,7 +26,7 @@ FOUR = ((ROW, ADD, NONE), (ROW, REPLACE, DELTA), (FEW, REPLACE, NONE), (FEW, ADD
 ALL = tuple((unit, relation, delta) for unit in (ROW, FEW) for relation in Relation for delta in (NONE, DELTA))
 
 Reach = Mapping[int, float]
-PEOPLE, LINKS = people(), links()
+PEOPLE, LINKS, FAMILIES = people(), links(), families()
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,16 @@ OF_MOMENTS: dict[Relation, Reach] = {
     # two units in two cells of k-means add up in squares, not in norms
     REPLACE: {1: 0.99, 2: 0.12, 4: 0.5, 5: 0.1, 6: 0.99, 7: 0.2},
 }
+#: Units in different cells of a grid over the crowd, each with as many rows as are kept.
+FOUR_CORNERS: tuple[Begin, ...] = (
+    (CROWD, ((1.0, 1.0), (-1.0, -1.0)) * 2, ((1.0, -1.0), (-1.0, 1.0)) * 2),
+    (CROWD, ((1.0, 1.0), (1.0, -1.0)) * 2, ((-1.0, -1.0), (-1.0, 1.0)) * 2),
+)
+#: Counts in cells are reached whole; sums in a round are of differences from a center, of which few are longest.
+OF_GRID: dict[Relation, Reach] = {
+    ADD: {1: 0.99, 2: 0.49, 5: 0.75},
+    REPLACE: {1: 0.99, 2: 0.12, 5: 0.2},
+}
 #: Corners of the L1 ball, alone and among many at another corner.
 BALL: tuple[Begin, ...] = (
     ((), ((1.0, 0.0),), ((None, None),)),
@@ -101,9 +112,20 @@ CUBE: tuple[Begin, ...] = tuple(
     (base, (("a", True, True), ("a", True, False)), (("b", False, False), ("c", False, True)))
     for base in ((), ((("a", True, True),),) * 9)
 )
+#: A person with two rows in one cell, beside nobody, and one whose columns all differ; few rows and many.
+HOMES: tuple[Begin, ...] = tuple(
+    (base, (("a", True),) * 2, other)
+    for base in ((), ((("b", False),),) * 9, ((("c", True),) * 2,) * 5)
+    for other in ((("b", False),) * 2, (("c", False),), (("b", False), ("c", False)))
+)
 BITS: tuple[Begin, ...] = (((), ((True, True), (True, False)), ((False, False), (False, True))),)
 ENDS: tuple[Begin, ...] = tuple(
     ((), one, two) for one, two in permutations((((0,), (1,)), ((2,), (3,)), ((1,),), ((0,), (3,))), 2)
+)
+#: Two rows of a unit in one cell, and those of another in a cell that differs in both columns, or in two cells.
+SQUARES: tuple[Begin, ...] = tuple(
+    ((), one, two)
+    for one, two in permutations((((0, True),) * 2, ((3, False),) * 2, ((1, True), (2, True)), ((None, None),)), 2)
 )
 #: A bin that both are in, and a sum that holds both, moves less; a unit's rows lie in two bins, not all in one.
 OF_RANGES: dict[str, Any] = {
@@ -124,22 +146,11 @@ LISTED: tuple[Begin, ...] = tuple(
     (base, tuple((k,) for _, k in one), tuple((k,) for _, k in two)) for base, one, two in HOLDERS
 )
 
-
-def _links(*rows: tuple[Any, ...]) -> tuple[tuple[tuple[Any, ...], ...], ...]:
-    return tuple((row,) for row in rows)
-
-
-WEIGHED = {"ends": ["a", "b"], "weight": "v"}
-#: Five nodes in a ring, which no two edges can part; two triangles.
-RING = _links(*((i, (i + 1) % 5, 1.0) for i in range(5)))
-TWINS = _links((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5))
-BOOK = _links(*((end, leaf) for end in (0, 1) for leaf in (2, 3, 4, 5)))
-PATH = _links((0, 1), (1, 2), (2, 3))
 DISTANCES: tuple[Begin, ...] = (
     (tuple((row[:2],) for (row,) in RING), ((5, 0), (5, 1)), ((0, 1),)),
     (PATH, ((0, 2), (1, 3)), ((3, 4), (4, 5))),
     (PATH, ((0, 1),), ((3, 4), (4, 5))),
-    (_links((0, 2), (2, 1)), ((0, 1),), ((3, 4), (5, 2))),
+    (one_each((0, 2), (2, 1)), ((0, 1),), ((3, 4), (5, 2))),
     ((), ((0, 1), (2, 3)), ((4, 4),)),
 )
 
@@ -155,11 +166,11 @@ LOOSE: dict[Relation, Reach] = {ADD: {0: 0.25, 1: 0.0}, REPLACE: {0: 0.1, 1: 0.0
 #: All edges but two of one node, the last to be cut off; and paths that two edges close to triangles.
 NEAR: tuple[Begin, ...] = (
     (
-        _links(*(pair for pair in combinations(range(6), 2) if pair not in ((0, 5), (1, 5)))),
+        one_each(*(pair for pair in combinations(range(6), 2) if pair not in ((0, 5), (1, 5)))),
         ((0, 5), (1, 5)),
         ((None, 1),),
     ),
-    (_links((0, 1), (1, 2), (3, 4), (4, 5)), ((0, 2), (3, 5)), ((None, 1),)),
+    (one_each((0, 1), (1, 2), (3, 4), (4, 5)), ((0, 2), (3, 5)), ((None, 1),)),
 )
 
 #: A unit with all its rows in one cell, beside nothing and beside another in a cell that differs in both columns.
@@ -170,7 +181,34 @@ OF_CUBE: tuple[Begin, ...] = tuple(
     for other in (((None, None, None),), (("b" if k == "a" else "a", not f, 1.0),), ((k, not f, -1.0),))
 )
 
+#: Two units at the ends of an outcome, in different groups and in one, in an empty table and among others.
+ENDS_OF_GROUPS: tuple[Begin, ...] = tuple(
+    (base, ((one, "a"),), ((other, group),))
+    for base in ((), (((0.0, "a"),),) * 9)
+    for one, other, group in ((1.0, -1.0, "b"), (-1.0, 1.0, "a"), (1.0, 1.0, "b"), (1.0, None, "b"))
+)
+#: One unit, and another of the other kind or with nothing, at every time.
+OF_TIMES: tuple[Begin, ...] = tuple(
+    ((), ((i, True),), ((other, False if other is not None else None),)) for i in range(4) for other in (i, None)
+)
+OF_TIMES_BY_GROUP: tuple[Begin, ...] = tuple(
+    ((), ((i, True, "a"),), ((other, None if other is None else False, "b"),)) for i in range(4) for other in (i, None)
+)
+#: Integers are bought with one more for roundings.
+OF_MEANS: dict[str, Any] = {"begin": ENDS_OF_GROUPS, "reach": {ADD: {0: 0.99}, REPLACE: {0: 0.99}}}
+
 CASES = (
+    Case("chi_square", {"columns": ["k", "f"]}, "k f", begin=CELLS),
+    Case("chi_square", {"columns": ["k"], "shares": [1, 2, 3]}, "k", begin=(((), (("a",),), (("b",),)),)),
+    Case("difference_of_means", {"outcome": "x", "group": "k", "between": ["a", "b"]}, "x k", **OF_MEANS),
+    Case(
+        "difference_of_means",
+        {"outcome": "f", "group": "g"},
+        "f g",
+        begin=(((), ((True, True),), ((False, False),)), ((), ((True, True),), ((None, True),))),
+        reach={ADD: {0: 0.99}, REPLACE: {0: 0.99}},
+    ),
+    Case("anova", {"outcome": "x", "group": "k"}, "x k", by_row=True, **OF_MEANS),
     Case(
         "cube",
         {"columns": ["k", "f"], "measures": ["count", "sum(x)"]},
@@ -201,6 +239,27 @@ CASES = (
         begin=SIDES,
     ),
     Case(
+        "explainable_boosting",
+        {"columns": ["x"], "target": "f", "bins": 2, "rounds": 2},
+        "x f",
+        begin=(
+            ((((1.0, True),) * 2,) * 60, ((1.0, False),) * 2, ((None, True),)),
+            (
+                (((1.0, True),) * 2,) * 60 + (((-1.0, False),) * 2,) * 60,
+                ((1.0, False),) * 2,
+                ((-1.0, True),) * 2,
+            ),
+            (
+                (((1.0, True),) * 2,) * 60 + (((-1.0, False),) * 2,) * 60,
+                ((1.0, False),) * 2 + ((-1.0, True),) * 2,
+                ((None, True),),
+            ),
+        ),
+        # counts that go and counts that come add up in squares, and shapes that are sure of both buckets are rare
+        reach={ADD: {1: 0.95}, REPLACE: {0: 0.5, 1: 0.45}},
+        few={ADD: {1: 0.505}},  # more than half: else noise for one bucket would go unnoticed
+    ),
+    Case(
         "frequent_itemsets",
         {"columns": ["f", "g", "k"], "size": 3, "support": Fraction(1, 100)},
         "f g k",
@@ -228,7 +287,14 @@ CASES = (
         # rows that go and rows that come do not add up in either count
         reach={REPLACE: {1: 0.5}},
     ),
-    Case("kmeans", {"columns": ["x", "y"], "k": 2, "rounds": 1}, "x y", begin=CORNERS, reach=OF_MOMENTS),
+    Case("kmeans", {"columns": ["x", "y"], "k": 2, "rounds": 1}, "x y", begin=CORNERS + FOUR_CORNERS, reach=OF_GRID),
+    Case(
+        "kmeans",
+        {"columns": ["x", "y"], "k": 2, "rounds": 1, "method": "moments"},
+        "x y",
+        begin=CORNERS,
+        reach=OF_MOMENTS,
+    ),
     Case(
         "kmeans",
         {"columns": ["x", "y"], "k": 2, "rounds": 1, "method": "classic"},
@@ -248,6 +314,32 @@ CASES = (
         ),
         # weights that are sure of a row, and wrong, come by chance alone; and see `OF_MOMENTS`
         reach={ADD: {1: 0.99, 2: 0.9, 4: 0.8, 5: 0.7, 6: 0.4}, REPLACE: {1: 0.4, 2: 0.1, 4: 0.4, 5: 0.1, 6: 0.1}},
+    ),
+    Case(
+        "poisson_regression",
+        {"columns": ["x"], "target": "i", "rounds": 2},
+        "x i",
+        begin=(
+            ((((0.0, 0),),) * 150, ((1.0, 3),), ((None, 3),)),
+            ((((0.0, 1),),) * 150, ((1.0, 3),), ((-1.0, 3),)),
+        ),
+        # see `OF_MOMENTS`, and the weights come by chance as in a logistic regression
+        reach={ADD: {1: 0.99, 2: 0.99, 4: 0.99, 5: 0.99, 6: 0.99}, REPLACE: {1: 0.6, 2: 0.12, 4: 0.7, 5: 0.12, 6: 0.2}},
+        few={ADD: {1: 0.99, 2: 0.49, 4: 0.7, 5: 0.5, 6: 0.8}, REPLACE: {1: 0.6, 2: 0.4, 4: 0.7, 5: 0.3, 6: 0.4}},
+    ),
+    Case(
+        "naive_bayes",
+        {"columns": ["x", "k"], "target": "f", "bins": 2},
+        "x k f",
+        begin=(
+            (
+                (),
+                ((1.0, "a", True),) * 2 + ((1.0, "a", False),) * 2,
+                ((-1.0, "b", True),) * 2 + ((-1.0, "b", False),) * 2,
+            ),
+        ),
+        # counts that go and counts that come add up in squares, not in norms
+        reach={REPLACE: {0: 0.5}},
     ),
     Case("mean_vector", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),
     Case("covariance", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),
@@ -276,6 +368,7 @@ CASES = (
             ("dense", "ranges"),
         )
     ),
+    Case("ranges", {"columns": ["i", "f"]}, "i f", begin=SQUARES, **OF_RANGES),
     Case("mwem", {"columns": ["k", "f", "g"], "rounds": 2}, "k f g", begin=CUBE + SOME),
     Case("small_database", {"columns": ["f", "g"], "size": 2}, "f g", begin=BITS),
     Case("small_database", {"columns": ["f", "g"], "size": 2, "total": 3, "ways": 1}, "f g", begin=BITS),
@@ -287,7 +380,26 @@ CASES = (
         # the rows of a unit lie in two cells, and the report is about rows that are drawn by chance
         few={ADD: {3: 0.5, 4: 0.5, 5: 0.4}, REPLACE: {3: 0.5, 4: 0.5}},
     ),
+    Case(
+        "synthetic_tables",
+        {
+            "table": "p",
+            "columns": ["ill"],
+            "child": "t",
+            "child_columns": ["k"],
+            "child_rows": 2,
+            "pairs": 1,
+            "child_pairs": 1,
+            "rounds": 1,
+        },
+        "k f",
+        FAMILIES,
+        begin=HOMES,
+        units=True,
+    ),
     Case("synthetic", {"columns": ["k"]}, "k", begin=(((), (("a",), ("b",)), (("c",), ("b",))),)),
+    Case("survival", {"time": "i", "event": "f"}, "i f", begin=OF_TIMES, by_row=True),
+    Case("survival", {"time": "i", "event": "f", "group": "k"}, "i f k", begin=OF_TIMES_BY_GROUP),
     Case("tabulate", {"columns": ["k", "f"]}, "k f", begin=CELLS),
     Case("tabulate", {"columns": ["k", "f"], "count": "units"}, "k f", units=True, begin=CELLS),
     # of two units with at most six rows only one fills its bucket: four rows, and six of the eight of the next one
@@ -318,14 +430,14 @@ CASES = (
         WEIGHED,
         "a b v",
         LINKS,
-        begin=((_links((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
+        begin=((one_each((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
     ),
     Case(
         "spanning_tree",
         {**WEIGHED, "sensitivity": "smooth"},
         "a b v",
         LINKS,
-        begin=((_links((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
+        begin=((one_each((0, 1, 0.0), (1, 2, 0.0)), ((0, 1, 1.0), (1, 2, 1.0)), ((2, 3, 0.0), (3, 4, 0.0))),),
         # a tree moves by the largest weight with each pair, and the scale of its noise seldom by a whole level
         reach=LOOSE,
         few=LOOSE,
@@ -335,7 +447,7 @@ CASES = (
         {**WEIGHED, "clusters": 3},
         "a b v",
         LINKS,
-        begin=((_links((0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0)), ((3, 4, 0.0), (4, 5, 0.0)), ((None, 1, 0.0),)),),
+        begin=((one_each((0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0)), ((3, 4, 0.0), (4, 5, 0.0)), ((None, 1, 0.0),)),),
         # the scale seldom moves by a whole level
         reach={ADD: {1: 0.0}, REPLACE: {1: 0.0}},
     ),
@@ -344,7 +456,7 @@ CASES = (
         {"ends": ["a", "b"], "sensitivity": "smooth"},
         "a b",
         LINKS,
-        begin=((_links((0, 1), (1, 2), (0, 3), (3, 2)), ((0, 2),), ((None, 1),)),),
+        begin=((one_each((0, 1), (1, 2), (0, 3), (3, 2)), ((0, 2),), ((None, 1),)),),
         reach=LOOSE,
         few=LOOSE,
     ),
@@ -375,7 +487,7 @@ CASES = (
         "a b",
         LINKS,
         few={REPLACE: {0: 0.5}},  # of eight nodes
-        begin=((_links((2, 4), (3, 5)), ((0, 1),), ((2, 3),)),),
+        begin=((one_each((2, 4), (3, 5)), ((0, 1),), ((2, 3),)),),
     ),
     Case("degree_histogram", {"ends": ["a", "b"], "most": 1}, "a b", LINKS, begin=(((), ((0, 1), (2, 3)), ((4, 4),)),)),
     Case(
@@ -405,7 +517,7 @@ CASES = (
         "a b",
         LINKS,
         by_row=True,
-        begin=((_links((0, 1), (2, 3)), ((1, 2),), ((None, 1),)),),
+        begin=((one_each((0, 1), (2, 3)), ((1, 2),), ((None, 1),)),),
         # with two edges of each node, two stars come with an edge; three with a node, which takes two from others
         reach={ADD: {0: 0.1, 1: 0.66}, REPLACE: {0: 0.05, 1: 0.39}},
     ),
@@ -414,7 +526,7 @@ CASES = (
         {"ends": ["a", "b"], "k": 2, "most": 3},
         "a b",
         LINKS,
-        begin=((_links((0, 1), (0, 2), (3, 4), (3, 5)), ((0, 3),), ((None, 1),)),),
+        begin=((one_each((0, 1), (0, 2), (3, 4), (3, 5)), ((0, 3),), ((None, 1),)),),
         few={ADD: {0: 0.5}, REPLACE: {0: 0.5}},  # of six nodes
     ),
 )

@@ -11,7 +11,7 @@ import numpy as np
 from tests.contract import analyses, own, queries
 from tests.contract.search import Climbed, Subject, climb
 
-from hubbub.analyses.synthetic import mwem, synthetic
+from hubbub.analyses.synthetic import learning, mwem
 from hubbub.analyses.synthetic.estimation import NoisyMarginal
 from hubbub.analyses.synthetic.model import Model, independent
 from hubbub.sql import finish
@@ -64,7 +64,14 @@ def _exact(reach: analyses.Reach) -> dict[int, Fraction]:
 def _independent(sizes: Sequence[int], measured: Sequence[NoisyMarginal], total: float, **_: Any) -> Model:
     """Believe in no pair: in the place of a model that takes its time to fit."""
     del total
-    return independent(list(sizes), [np.maximum(each.noisy, 0.0) + 1e-9 for each in measured if len(each.columns) == 1])
+    return independent(
+        list(sizes),
+        [
+            np.maximum(each.noisy, 0.0) + 1e-9
+            for each in sorted(measured, key=lambda each: each.columns)
+            if len(each.columns) == 1
+        ],
+    )
 
 
 def _nothing(*_: Any, **__: Any) -> Answer:
@@ -77,7 +84,7 @@ def _quick() -> Iterator[None]:
     """Fit models badly, and compute no answer: what is told from noisy numbers is free, so it may be anything."""
     with (
         patch.object(mwem, "PASSES", 2),
-        patch.object(synthetic, "fit", _independent),
+        patch.object(learning, "fit", _independent),
         patch.object(finish, "present", _nothing),
     ):
         yield

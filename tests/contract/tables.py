@@ -1,7 +1,7 @@
 """Analyses and queries on a small table in DuckDB, of a universe that holds ends, repeats, NULL and odd numbers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from typing import Any
@@ -58,6 +58,8 @@ class World:
     types: tuple[str, ...]
     pools: tuple[Pool, ...]
     repeated: bool = True  #: whether a unit does the most with equal rows
+    beside: tuple[Column, ...] = ()  #: columns of a second table, p, with one row for each unit,
+    people: str = ""  #: and the query that makes it from the rows of the unit
     connection: duckdb.DuckDBPyConnection = field(
         default_factory=lambda: duckdb.connect(":memory:", config={"threads": 1})
     )
@@ -70,6 +72,13 @@ class World:
     def table(self, unit: Whose, relation: Relation) -> Table:
         """Declare it."""
         return Table("t", (Column("u", Kind.INTEGER), *self.columns), unit, relation)
+
+    def tables(self, unit: Whose, relation: Relation) -> dict[str, Table]:
+        """Declare it, and the table of people beside it."""
+        if not self.people:
+            return {"t": self.table(unit, relation)}
+        person = Table("p", (Column("u", Kind.INTEGER), *self.beside), Whose("u", entity="person"), relation)
+        return {"t": self.table(replace(unit, entity="person"), relation), "p": person}
 
     def only(self, used: Sequence[str]) -> tuple[Pool, ...]:
         """Give what rows may hold where only these columns matter."""
@@ -112,6 +121,8 @@ class World:
         self.connection.execute(
             f"CREATE OR REPLACE TABLE t AS SELECT {read} FROM (VALUES {values}) AS v({places}){none}"
         )
+        if self.people:
+            self.connection.execute(f"CREATE OR REPLACE TABLE p AS {self.people}")
 
     def ask(self, sql: str) -> Secret[Arrays]:
         """Run a text, fetched as the product does, or give what the engine answered on the same units."""
@@ -163,6 +174,18 @@ def people() -> World:
             ((0, 1, 2, 3), (None, 99)),
             (("p", "q"), (None,)),
         ),
+    )
+
+
+def families() -> World:
+    """Rows of people, with a table of one row for each of them."""
+    values = ("a", "b", "c")
+    return World(
+        (Column("k", Kind.TEXT, values=values), Column("f", Kind.BOOLEAN)),
+        ("VARCHAR", "BOOLEAN"),
+        ((values, (None, "z")), ((True, False), (None,))),
+        beside=(Column("ill", Kind.BOOLEAN),),
+        people="SELECT u, bool_or(f) AS ill FROM t WHERE u IS NOT NULL GROUP BY u",
     )
 
 
@@ -231,10 +254,10 @@ def analysis(
     begin: tuple[Begin, ...] = (),
 ) -> Subject:
     """Try an analysis under one unit, relation and δ; only the columns that it uses differ between rows."""
-    table = world.table(unit, relation)
+    tables = world.tables(unit, relation)
 
     def make(*, silent: bool) -> Analysis:
-        setting = Setting({"t": table}, price(delta, silent=silent), delta, RenderOptions("salt"))
+        setting = Setting(tables, price(delta, silent=silent), delta, RenderOptions("salt"))
         given = {key: value for key, value in {"table": "t", **arguments}.items() if value is not None}
         prepared = prepare(AnalysisCall(name, given), setting)
         return Analysis(world, prepared, prepared.event, prepared.epsilon, prepared.delta)

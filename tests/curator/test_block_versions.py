@@ -11,7 +11,11 @@ from pathlib import Path
 
 import duckdb
 import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from tests.curator.test_blocks import ALL, YAML, Place, ask
 from tests.fixtures import spark
 from tests.fixtures.postgres_server import Server
@@ -167,6 +171,28 @@ def test_answers_about_old_blocks_stay_free_when_data_is_added(place: Place) -> 
         assert not ask(curator, regions)
         assert not ask(curator, month("2026-01"))
         assert ask(curator, month("2026-02")) is False
+
+
+def test_an_append_to_folders_of_months_keeps_the_answers_about_others(place: Place) -> None:
+    """A table of Delta Lake in one folder for each month: a commit that adds March leaves January and February free."""
+    path = place.folder / "visits.parquet"
+
+    def table() -> pa.Table:
+        rows = pq.read_table(path)
+        return rows.append_column("month", pc.strftime(rows["day"], "%Y-%m"))
+
+    write_deltalake(place.folder / "visits", table(), partition_by=["month"])
+    config = place.folder / "hubbub.yaml"
+    config.write_text(config.read_text().replace("source: visits.parquet", "source: delta:visits"))
+    with place.curator() as curator:
+        assert [ask(curator, month(name)) for name in (*MONTHS, *MONTHS)] == [False] * 3 + [True] * 3
+        write(place, [("p4", "2026-03-01", "North", "0", "e")])
+        write_deltalake(place.folder / "visits", table(), mode="append")
+        assert [ask(curator, month(name)) for name in MONTHS] == [True, True, False]
+        # a late row, in a file of its own in the folder of January
+        write(place, [("p4", "2026-01-31", "North", "0", "e")])
+        write_deltalake(place.folder / "visits", table(), mode="append")
+        assert [ask(curator, month(name)) for name in MONTHS] == [False, True, True]
 
 
 def test_a_source_of_another_version_of_a_block_is_not_used(place: Place) -> None:

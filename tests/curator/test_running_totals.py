@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 
 from hubbub.accounting.cost import blocks_of_facts
 from hubbub.accounting.store import EntryFilter
+from hubbub.analyses.tables import running_counts
 from hubbub.analyses.tables.product_strategies import ProductStrategy
 from hubbub.analyses.tables.strategies import identity, strategy
 from hubbub.audit.receipt import check_receipt
@@ -51,9 +52,15 @@ REGIONS = (
     "SELECT region, day, SUM(COUNT(*)) OVER (PARTITION BY region ORDER BY day ROWS UNBOUNDED PRECEDING) AS n"
     " FROM visits WHERE cost > 0 AND day < '2026-02-14' GROUP BY region, day ORDER BY day DESC, region"
 )
+WINDOWS = DAYS.replace("ORDER BY day)", "ORDER BY day ROWS BETWEEN 29 PRECEDING AND CURRENT ROW)")
+REGION_WINDOWS = REGIONS.replace("UNBOUNDED PRECEDING", "25 PRECEDING").replace(" AND day < '2026-02-14'", "")
+#: The width of a sliding window.
+WIDTHS = {WINDOWS: 30, REGION_WINDOWS: 26}
 COUNTS = {
     DAYS: "SELECT day, count(*) FROM visits GROUP BY day",
     REGIONS: "SELECT region, day, count(*) FROM visits WHERE cost > 0 AND day < '2026-02-14' GROUP BY region, day",
+    WINDOWS: "SELECT day, count(*) FROM visits GROUP BY day",
+    REGION_WINDOWS: "SELECT region, day, count(*) FROM visits WHERE cost > 0 GROUP BY region, day",
 }
 
 
@@ -90,8 +97,9 @@ def truth(data: Path, sql: str) -> dict[tuple[Any, ...], int]:
     with duckdb.connect() as database:
         rows = database.execute(COUNTS[sql].replace("FROM visits", f"FROM '{data}'")).fetchall()
     counted = {row[:-1]: row[-1] for row in rows if row[-2] is not None}
+    last = timedelta(days=WIDTHS.get(sql, 1000))
     return {
-        (*rest, day): sum(n for (*other, earlier), n in counted.items() if other == rest and earlier <= day)
+        (*rest, day): sum(n for (*other, each), n in counted.items() if other == rest and day - last < each <= day)
         for *rest, day in counted
     }
 
@@ -144,9 +152,10 @@ def test_totals_without_noise_are_exact(curator: Curator, data: Path, sql: str) 
     assert len(told) == planned.cells
 
 
-def test_the_stated_variances_are_those_of_the_factorization(curator: Curator) -> None:
+@pytest.mark.parametrize("sql", [REGIONS, REGION_WINDOWS])
+def test_the_stated_variances_are_those_of_the_factorization(curator: Curator, sql: str) -> None:
     """Computed again from the whole matrices: W (AᵀA)⁻¹ Wᵀ, where W adds up the bins of each region."""
-    counts = plan(curator, REGIONS).counts
+    counts = plan(curator, sql).counts
     whole = np.ones((1, 1))
     for factor in counts.block.strategy.factors:
         whole = np.kron(whole, factor.matrix.astype(float))
@@ -188,15 +197,17 @@ def test_an_answer_is_near_the_truth_and_says_how_it_was_made(curator: Curator, 
         value, low, high = told[key]
         assert abs(value - exact) <= 10 * half
         assert low <= value <= high
-    assert any("running totals along day" in line for line in release.receipt["derivation"])
+    what = "running totals" if sql not in WIDTHS else f"sums of the last {WIDTHS[sql]} values"
+    assert any(f"{what} along day" in line for line in release.receipt["derivation"])
     assert release.receipt["analysis"] == "running_totals"
     assert release.left_out is not None
     assert (release.left_out.rows, release.left_out.groups, release.left_out.rows_total) == (2, None, None)
     lists = (release.left_out.unlisted, release.left_out.ungrouped)
-    assert lists == ((("cost",), ("region",)) if sql == REGIONS else ((), ()))
+    by_region = sql in (REGIONS, REGION_WINDOWS)
+    assert lists == ((("cost",), ("region",)) if by_region else ((), ()))
     assert check_receipt(release.document()).sound
-    days = release.outputs[-2].values if sql == REGIONS else release.outputs[0].values
-    assert list(days) == sorted(days, reverse=sql == REGIONS)  # type: ignore[type-var]
+    days = release.outputs[-2].values if by_region else release.outputs[0].values
+    assert list(days) == sorted(days, reverse=by_region)  # type: ignore[type-var]
 
 
 def test_totals_have_less_noise_than_added_counts(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +227,11 @@ def test_totals_have_less_noise_than_added_counts(curator: Curator, monkeypatch:
         DAYS.replace("OVER (ORDER BY day)", "OVER (ORDER BY day DESC)"),
         DAYS.replace("OVER (ORDER BY day)", "OVER ()"),
         DAYS.replace("SUM(COUNT(*))", "AVG(COUNT(*))"),
-        DAYS.replace("ORDER BY day)", "ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW)"),
+        DAYS.replace("ORDER BY day)", "ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW)"),  # no gain
+        WINDOWS.replace("CURRENT ROW", "1 FOLLOWING"),
+        WINDOWS.replace("29 PRECEDING", "29 FOLLOWING").replace("CURRENT ROW", "UNBOUNDED FOLLOWING"),
+        WINDOWS.replace("CURRENT ROW", "1 PRECEDING"),
+        WINDOWS.replace("ROWS BETWEEN 29", "RANGE BETWEEN 29"),
         DAYS.replace("AS n", "AS n, COUNT(*) AS c"),
         DAYS.replace("COUNT(*)", "COUNT(DISTINCT person)"),
         f"{DAYS} HAVING COUNT(*) > 3",
@@ -234,6 +249,20 @@ def test_what_is_asked_about_counts_is_answered_from_counts(curator: Curator, op
     assert not isinstance(plan(curator, DAYS, **options), PreparedRunningTotals)
     exact = curator.planner.plan("ana", Question(DAYS, within=40), salt="s")
     assert not isinstance(exact, PreparedRunningTotals)
+
+
+def test_an_order_by_windows_is_that_of_the_shown_ones(curator: Curator) -> None:
+    release = curator.query("ana", Question(f"{WINDOWS} ORDER BY n DESC", epsilon="0.5"))
+    values: Any = list(release.outputs[1].values)
+    assert "analysis" in release.receipt
+    assert values == sorted(values, reverse=True)
+
+
+def test_windows_of_many_values_are_not_searched(curator: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(plan(curator, WINDOWS), PreparedRunningTotals)
+    monkeypatch.setattr(running_counts, "MAX_WINDOW_BINS", 58)
+    assert not isinstance(plan(curator, WINDOWS, "0.50001"), PreparedRunningTotals)
+    assert isinstance(plan(curator, DAYS, "0.50001"), PreparedRunningTotals)
 
 
 def test_answers_from_before_stay_free(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Scheduled queries: once for each block, however often a run is killed."""
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -206,6 +207,15 @@ def test_the_command(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schedule", "add", SQL, *options, *config]) == 0
     assert main(["schedule", "list", *config]) == 0
     assert "monthly" in capsys.readouterr().out
+    assert main(["analyst", "token", "ana", *config]) == 0
+    token = re.search(r"hub_([0-9a-f]{12})_", capsys.readouterr().out)
+    assert token is not None
+    assert main(["analyst", "revoke", token[1], *config]) == 0
+    assert main(["schedule", "list", "--format", "csv", *config]) == 0
+    assert ",paused," in capsys.readouterr().out
+    assert main(["schedule", "run", *config]) == 1
+    assert "monthly: paused: the tokens of ana are revoked" in capsys.readouterr().out
+    assert main(["analyst", "token", "ana", *config]) == 0
     assert main(["schedule", "run", *config]) == 0
     assert "monthly 2026-01: answered" in capsys.readouterr().out
     assert main(["schedule", "show", "monthly", *config]) == 0

@@ -1,6 +1,7 @@
 """A query over rows with two owners: estimated, charged, answered, verified, replayed and audited like any other."""
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,12 @@ def clinic(tmp_path: Path) -> Any:
 
 
 def test_an_answer_is_right_at_a_large_cost_and_its_receipt_is_sound(clinic: Any) -> None:
+    """Noise has a least scale, a thousandth of the chosen bound; e^-17 of the draws are beyond 17 of it."""
     release = clinic.query(JOIN, epsilon=10_000)
-    assert [(row[0], abs(row[1] - 2_000) <= 2) for row in release.rows] == [("gp", True), ("other", True)]
+    stated = re.search(r"at most ([\d,]+) rows counts in a group", release.left_out.sentence())
+    assert stated is not None
+    most = 17 * int(stated[1].replace(",", "")) / 1000
+    assert [(row[0], abs(row[1] - 2_000) <= most + 0.5) for row in release.rows] == [("gp", True), ("other", True)]
     result = check_receipt(release.to_json())
     assert result.sound, result.problems
     assert release.receipt["data"][0]["others"] == ["doctor"]
@@ -70,11 +75,16 @@ def test_intervals_have_a_lower_end_only(clinic: Any) -> None:
 
 
 def test_an_average_is_a_quotient_within_the_bounds(clinic: Any) -> None:
+    """At any ε, noise has a least scale, a thousandth of the bounds that are chosen for the sum and for the count.
+
+    With the usual bounds of some 300 rows the means are off by .1, and by 20 about once in a million runs, where the
+    largest bound of 10,000 rows is chosen. The worst of 550 ledgers was off by 5.6.
+    """
     text = "SELECT region, AVG(cost) AS m, AVG(cost - 100) AS shifted FROM visits GROUP BY region"
     release = clinic.query(text, epsilon=10_000)
     for (_, mean, shifted), ends, right in zip(release.rows, release.intervals, (249, 250), strict=True):
-        assert abs(mean - right) < 2
-        assert abs(shifted - (right - 100)) < 2
+        assert abs(mean - right) < 20
+        assert abs(shifted - (right - 100)) < 20
         assert [(float(low), float(high)) for low, high in ends[1:]] == [(0, 500), (-100, 400)]
     per = {draw["what"] for draw in release.receipt["draws"] if draw["kind"] == "sum"}
     assert all(draw["adds"][0] >= 0 for draw in release.receipt["draws"] if draw["kind"] == "sum"), per

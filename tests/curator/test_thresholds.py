@@ -1,5 +1,6 @@
 """Sessions of above threshold, as an analyst meets them: charged once, halting, and through crashes and races."""
 
+import json
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -214,3 +215,8 @@ def test_watch_asks_once_for_each_version_of_the_data(
     (clinic / "labs.csv").write_text("patient,result\n" + rows)
     assert main(command) == 0
     assert ": above (question 2)" in capsys.readouterr().out
+    assert main([*command, "--format", "json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)
+    assert (line["answer"], line["question"]) == ("above", 2)
+    assert main([*command, "-o", str(clinic / "busy.csv")]) == 0
+    assert (clinic / "busy.csv").read_text() == f"data_version,answer,question\n{line['data_version']},above,2\n"

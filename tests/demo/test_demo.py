@@ -1,5 +1,6 @@
 """The demo: its tour, its server, and the facts that it states about its data."""
 
+import json
 import os
 import re
 import signal
@@ -33,6 +34,16 @@ def test_the_demo_runs_three_queries_replays_one_and_is_refused_one(
     assert "hubbub init" in out
     assert re.search(r"1 +5,\d{3} ±75", out), "people in the first year, answered over HTTP"
     assert len(set(re.findall(r"hub_[0-9a-f]{12}_[\w-]{43}", out))) == 2, "an owner's token and an analyst's"
+
+
+def test_the_tour_is_written_to_a_file_or_for_programs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["demo", "--format", "json"]) == 0
+    people, visits, dollars = json.loads(capsys.readouterr().out)
+    assert abs(people["rows"][0][0] - 600) < 300
+    assert ([row[0] for row in visits["rows"]], len(dollars["rows"])) == ([0, 25, 50, 95, 100], 1)
+    assert main(["demo", "-o", str(tmp_path / "tour.txt")]) == 0
+    assert capsys.readouterr().out == ""
+    assert "Budget after" in (tmp_path / "tour.txt").read_text()
 
 
 def test_the_demo_serves_until_it_is_stopped_and_its_three_commands_work(tmp_path: Path) -> None:

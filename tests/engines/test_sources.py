@@ -41,6 +41,20 @@ def test_schema_gives_names_and_kinds(places: dict[str, DataSource], form: str) 
     ]
 
 
+@pytest.mark.parametrize("form", ["parquet", "duckdb"])
+def test_schema_is_that_of_the_file_as_it_is_now(places: dict[str, DataSource], folder: Path, form: str) -> None:
+    """One database reads all catalogs: nothing stays attached, and nothing is kept."""
+    missing = DataSource("duckdb", folder / "t.duckdb", "nothing")
+    before = schema(places[form])
+    with pytest.raises(ConfigError, match="HB4"):
+        schema(missing)
+    assert schema(places[form]) == before
+    with duckdb.connect(str(folder / "t.duckdb")) as made:  # nobody else holds the file
+        made.execute("ALTER TABLE t ADD COLUMN later INTEGER")
+        made.execute(f"COPY t TO '{folder / 't.parquet'}'")
+    assert [field.name for field in schema(places[form])] == ["id", "amount", "word", "later"]
+
+
 def test_schema_of_a_csv_file_is_its_first_line_and_no_more(folder: Path) -> None:
     """Types guessed from values would differ between neighbors; behind the header there may be anything."""
     (folder / "odd.csv").write_bytes(b'id;"a;b";c\n\xff\xfe not utf-8 and not csv \x00"')

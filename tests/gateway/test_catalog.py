@@ -40,6 +40,12 @@ def ask(catalog: CatalogDatabase, sql: str, *parameters: Any) -> PgResult:
         ("SELECT 1", [(1,)]),
         ("SELECT current_database(), current_user, current_schema()", [("shop", "ana", "public")]),
         ("SELECT datname FROM pg_database", [("shop",)]),
+        # psql's completion of SET
+        (
+            "SELECT name FROM (SELECT pg_catalog.lower(name) AS name FROM pg_catalog.pg_settings"
+            " WHERE context IN ('user', 'superuser')) ss WHERE name LIKE 'hubbub.e%'",
+            [("hubbub.epsilon",)],
+        ),
         (
             "SELECT table_catalog, table_name FROM information_schema.tables WHERE table_schema = 'public'",
             [("shop", "visits")],

@@ -82,6 +82,22 @@ def ask(page: Page, sql: str, epsilon: str, groups: str, button: str) -> None:
     page.wait_for_selector("#answer, #estimated")
 
 
+def saved(page: Page) -> str:
+    """Save two questions on a dashboard, and return its address."""
+    for title, (sql, epsilon, groups) in zip(("Many visits", "Visits by plan"), QUESTIONS, strict=True):
+        page.goto("/ask")
+        page.get_by_label("SQL query").fill(sql)
+        page.get_by_label("Privacy cost (ε)").fill(epsilon)
+        page.get_by_text("Contribution limits per person").click()
+        page.get_by_label("Maximum groups").fill(groups)
+        page.get_by_text("Save this question").click()
+        page.get_by_label("Title").fill(title)
+        page.get_by_label("Dashboard (optional)").fill("Doctor visits")
+        page.get_by_role("button", name="Save question").click()
+        page.wait_for_selector(".tiles")
+    return page.url
+
+
 def attack(page: Page) -> None:
     """Run an attack in the lab, on data that is everybody's."""
     page.goto("/explain/lab?attack=differencing&table=health&epsilons=0.1,0.5,1,2,5")
@@ -114,6 +130,7 @@ def main() -> None:
         first = entered(browser, url, ana, WIDTHS[0])
         for sql, epsilon, groups in QUESTIONS:
             ask(first, sql, epsilon, groups, "Run for ε")
+        dashboard = saved(first)
         other = entered(browser, url, ben, WIDTHS[0])
         ask(other, "SELECT AVG(spending) AS dollars FROM health", "0.4", "1", "Run for ε")
         other.goto("/")
@@ -129,6 +146,8 @@ def main() -> None:
             page.get_by_role("button", name="Run for ε").click()
             page.wait_for_selector("#answer")
             keep(page, "ask")
+            page.goto(dashboard)
+            keep(page, "dashboard")
             page.goto("/datasets/health")
             keep(page, "dataset")
             page.goto("/releases")

@@ -8,8 +8,8 @@ from sqlglot import exp
 from hubbub.core.schema import Kind
 from hubbub.sql import rules
 from hubbub.sql.aggregates.table import AGGREGATES
-from hubbub.sql.bind_aggregates import UNIT_FUNCTIONS
 from hubbub.sql.bind_arg_extremes import ARG_EXTREMES
+from hubbub.sql.bind_unit_aggregates import UNIT_FUNCTIONS
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES

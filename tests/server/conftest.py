@@ -89,7 +89,7 @@ def clock() -> Clock:
 
 @dataclass
 class World:
-    """A service with a folder of its own and a token for everybody: owner, auditor, ana, ben and eve."""
+    """A service with a folder of its own and a token for everybody: owner, auditor, steward, ana, ben and eve."""
 
     folder: Path
     service: Service
@@ -132,7 +132,14 @@ def opened(folder: Path, **changes: Any) -> tuple[Service, dict[str, str]]:
     """Open a service and give everybody a token."""
     settings = Settings(secret=b"s" * 32, port=0, quantum=0.0, workers=2, queue=32, per_minute=1_000_000)
     service = Service(folder / "hubbub.yaml", replace(settings, **changes))
-    roles = {"owner": "owner", "auditor": "auditor", "ana": "analyst", "ben": "analyst", "eve": "analyst"}
+    roles = {
+        "owner": "owner",
+        "auditor": "auditor",
+        "steward": "steward",
+        "ana": "analyst",
+        "ben": "analyst",
+        "eve": "analyst",
+    }
     return service, {name: service.accounts.issue(name, role, 1).text for name, role in roles.items()}  # type: ignore[arg-type]
 
 

@@ -267,3 +267,18 @@ def _noting(note: Callable[[str, str], None], written: list[str]) -> Callable[[s
         note(id_, day)
 
     return watch
+
+
+def test_who_is_shut_out_had_tokens_and_has_none_that_is_valid(accounts: Accounts, clock: Clock) -> None:
+    assert accounts.shut_out() == frozenset()  # nobody needs a token
+    first = accounts.issue("ana", "analyst", 1).token
+    accounts.issue("boss", "owner", 1)
+    second = accounts.issue("ana", "analyst", 5).token
+    accounts.revoke(first.id)
+    assert accounts.shut_out() == frozenset()
+    accounts.revoke(second.id)
+    assert accounts.shut_out() == {"ana"}
+    accounts.issue("ana", "analyst", 1)
+    assert accounts.shut_out() == frozenset()
+    clock.now += 2 * 86_400
+    assert accounts.shut_out() == {"ana"}  # the valid one has expired, and the others are revoked

@@ -100,7 +100,7 @@ def test_whoever_has_the_fewest_running_is_served_next() -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_what_takes_too_long_is_stopped_and_gives_its_thread_back(role: Role, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Owner and auditor may take longer; the token of a front end that feeds streams had their time, too."""
+    """Owner, auditor and steward may take longer; the token of a front end that feeds streams had their time, too."""
     begun, ended = threading.Event(), threading.Event()
     monkeypatch.setattr(desks, "TRUSTED_SECONDS", 0.6)
     who = Principal("somebody", role, None, 0)
@@ -110,7 +110,7 @@ def test_what_takes_too_long_is_stopped_and_gives_its_thread_back(role: Role, mo
         with pytest.raises(AccessError) as refusal:
             await desk.run(who, connected, spin, begun, ended)
         assert code(refusal.value) == "HB727"
-        assert f" {0.6 if role in ('owner', 'auditor') else 0.3} s" in str(refusal.value)
+        assert f" {0.6 if role in ('owner', 'auditor', 'steward') else 0.3} s" in str(refusal.value)
         assert await asyncio.to_thread(ended.wait, 5)
         assert await desk.run(who, connected, lambda: "next") == "next"
 

@@ -13,7 +13,7 @@ import pytest
 
 import hubbub
 from hubbub.server.api import administration as governing
-from hubbub.server.api import attacks, publications, schedules, streams
+from hubbub.server.api import attacks, publications, reviews, schedules, streams
 from hubbub.server.api import queries as asking
 from hubbub.server.limits import RateLimit
 
@@ -185,7 +185,7 @@ def test_api9_every_route_is_in_the_inventory(shared: Any) -> None:
         {operation["operationId"] for item in document["paths"].values() for operation in item.values()}
     )
 
-    parts = (asking, attacks, governing, publications, schedules, streams)
+    parts = (asking, attacks, governing, publications, reviews, schedules, streams)
     served = {(m, r.path) for part in parts for r in part.router.routes for m in r.methods}
     assert served == listed
     assert json.dumps(document).count('"examples"') > 20

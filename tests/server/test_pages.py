@@ -4,6 +4,7 @@ import html
 import math
 import re
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.fixtures.page_visits import Outline, Visitor, spend, token
 from hubbub.accounting.filters import Budget
 from hubbub.answers.budget import COMPOSED
 from hubbub.server.pages import mount
-from hubbub.server.pages.frame import HERE, NAVIGATION
+from hubbub.server.pages.frame import HERE, NAVIGATION, shortcuts
 from hubbub.server.service import Service
 from hubbub.server.settings import Settings
 
@@ -23,6 +24,7 @@ PAGES = (
     "/ask",
     "/datasets/health",
     "/releases",
+    "/saved",
     "/curate",
     "/explain",
     "/explain/report",
@@ -95,10 +97,15 @@ FORMS = (
     "/ask/estimate",
     "/ask/spend",
     "/ask/refine",
+    "/saved",
+    "/saved/1/remove",
+    f"/dashboards/{'x' * 16}/share",
+    f"/dashboards/{'x' * 16}/remove",
     "/releases/1/publish",
     "/releases/1/withdraw",
     "/schedules",
     "/schedules/ana/monthly/remove",
+    "/reviews/1",
     "/curate/requests/1",
     "/curate/analysts",
     "/curate/analysts/remove",
@@ -129,7 +136,8 @@ def test_no_form_is_forgotten() -> None:
     app = FastAPI()
     mount(app, Service.__new__(_Settled))
     posts = {route.path for route in app.routes if isinstance(route, Route) and "POST" in (route.methods or ())}
-    forms = {path.replace("/1", "/{number:int}").replace("0" * 32, "{number}") for path in FORMS}
+    parts = {"/1": "/{number:int}", "0" * 32: "{number}", "x" * 16: "{id}"}
+    forms = {reduce(lambda path, part: path.replace(part, parts[part]), parts, path) for path in FORMS}
     assert posts - {"/sign-in"} == {path.replace("/ana/monthly/", "/{analyst}/{name}/") for path in forms}
 
 
@@ -319,6 +327,13 @@ def test_the_bar_names_pages_that_exist(visitor: Visitor) -> None:
         client = visitor(who)
         for address, _ in NAVIGATION[role]:
             assert client.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("role", NAVIGATION)
+def test_each_page_of_the_bar_has_a_key_of_its_own(role: str) -> None:
+    keys = [key for key, *_ in shortcuts(role)]
+    assert len(keys) == len(set(keys)) == len(NAVIGATION[role])
+    assert all(key.isalpha() and key.islower() for key in keys)
 
 
 def test_home_says_what_the_rest_is_good_for(visitor: Visitor) -> None:

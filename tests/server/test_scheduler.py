@@ -51,7 +51,8 @@ def test_a_server_runs_each_block_once_also_after_a_restart(tmp_path: Path) -> N
 def test_two_servers_at_once_run_each_block_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of two does nothing while the other runs; even without the lock, no block is charged twice."""
     service = world.service
-    other = Scheduler(service.current, service.queries, service.state.attempts, service.accounts.clock)
+    accounts = service.accounts
+    other = Scheduler(service.current, service.queries, service.state.attempts, accounts.clock, accounts.shut_out)
     schedule(service)
     seen: list[int] = []
     run = Scheduler._answer
@@ -220,3 +221,27 @@ def test_the_thread_runs_what_is_due_and_ends_with_the_server(tmp_path: Path, mo
         assert months(world, made) == MONTHS
     assert thread is not None
     assert not thread.is_alive()
+
+
+def test_queries_pause_while_their_analyst_has_no_valid_token(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are revoked after the first block was answered: the next blocks wait for a new token."""
+    service = world.service
+    made, others = schedule(service), schedule(service, "ben")
+    run, accounts = Scheduler._run, service.accounts
+
+    def revoked_then(self: Scheduler, *given: Any) -> bool:
+        ran = run(self, *given)
+        for token in accounts.state.tokens.list("ana"):
+            accounts.revoke(token.id)
+        return ran
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Scheduler, "_run", revoked_then)
+        service.scheduler.turn()
+    assert (months(world, made), months(world, others)) == (MONTHS[:1], MONTHS)
+    assert service.scheduler.turn() == 0
+    (view,) = service.schedules.entries(Principal("ana", "analyst", None, 0))
+    assert (view.paused, view.next_run) == (True, None)
+    accounts.issue("ana", "analyst", 1)
+    assert service.scheduler.turn() == 2
+    assert months(world, made) == MONTHS

@@ -160,3 +160,16 @@ def test_why_a_block_has_no_answer_is_shown(tmp_path: Path) -> None:
         assert {each["state"] for each in found["blocks"]} == {"refused"}
         page = signed_in(world, "ana").get("/schedules/ana/monthly").text
         assert page.count("HB2") == 3
+
+
+def test_pages_and_answers_say_that_a_query_is_paused(tmp_path: Path) -> None:
+    with serving(tmp_path) as opened:
+        assert opened.client("ana").post("/api/v1/schedules", json=BODY).status_code == 201
+        owner = signed_in(opened, "owner")
+        assert "paused" not in owner.get("/schedules").text.lower()
+        for each in opened.service.state.tokens.list("ana"):
+            opened.service.accounts.revoke(each.id)
+        assert ">paused<" in owner.get("/schedules").text
+        assert "Paused: the tokens of ana are revoked." in owner.get("/schedules/ana/monthly").text
+        (listed,) = opened.client("owner").get("/api/v1/schedules").json()["schedules"]
+        assert (listed["paused"], listed["next_run"]) == (True, None)

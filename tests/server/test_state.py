@@ -7,6 +7,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.fixtures.postgres_server import Server
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.errors import LedgerError, ParameterError
 from hubbub.server.database import MIGRATIONS, PostgresDatabase, SqliteDatabase
+from hubbub.server.saved import LastVisit, SavedQuestion
 from hubbub.server.state import MAX_OPEN, Claim, Decision, JobRecord, State, TokenRecord
 
 Open = Callable[[], State]
@@ -80,6 +82,7 @@ def test_all_tokens_of_a_person_in_a_role_are_revoked_together(state: State) -> 
         state.tokens.add(token(f"{number:012x}", name))
     state.tokens.add(TokenRecord("f" * 12, "ana", "owner", b"x", 100, 200))
     assert state.tokens.revoke_all("ana", "analyst", 150) == 2
+    assert state.tokens.shut_out(150) == {"ana"}
     assert {each.id for each in state.tokens.list() if each.revoked is None} == {"000000000002", "f" * 12}
 
 
@@ -301,3 +304,25 @@ def test_a_restart_of_the_server_is_survived(tmp_path: Path) -> None:
         with psycopg.connect(dsn) as connection:
             assert connection.execute("SELECT count(*) FROM hubbub_server.tokens").fetchone() == (1,)
         state.close()
+
+
+def test_saved_questions_dashboards_and_visits_come_back_as_they_were(state: State, another: Open) -> None:
+    dashboard = state.dashboards.add("ana", "Monthly", 7)
+    assert dashboard is not None
+    question = SavedQuestion(0, "ana", dashboard.id, "By year", "SELECT 1", "0.1", 2, None, 8)
+    kept = state.questions.add(question)
+    assert kept is not None
+    assert kept == replace(question, id=kept.id)
+    assert another().questions.list("ana", dashboard.id) == another().questions.list("ana") == [kept]
+    assert (state.questions.list("ana", ""), state.questions.list("ben")) == ([], [])
+    assert not state.dashboards.share("ben", dashboard.id, 9)
+    assert state.dashboards.share("ana", dashboard.id, 9)
+    assert another().dashboards.find(dashboard.id) == replace(dashboard, shared=9)
+    state.questions.take_off("ana", dashboard.id)
+    assert state.questions.list("ana", "") == [replace(kept, dashboard="")]
+    assert [state.questions.remove(who, kept.id) for who in ("ben", "ana", "ana")] == [False, True, False]
+    assert [state.dashboards.remove(who, dashboard.id) for who in ("ben", "ana", "ana")] == [False, True, False]
+    assert state.visits.find("ana") is None
+    for visit in (LastVisit(5, "{}", None, None), LastVisit(9, "{1}", 5, "{}")):
+        state.visits.put("ana", visit)
+        assert another().visits.find("ana") == visit

@@ -94,7 +94,7 @@ def test_a_server_that_starts_without_a_name_revokes_it(tmp_path: Path) -> None:
     service = Service(path, service.settings)
     try:
         held = {token.name: token.revoked is None for token in service.state.tokens.list()}
-        assert held == {"owner": True, "auditor": True, "ana": False, "ben": True, "eve": True}
+        assert held == {"owner": True, "auditor": True, "steward": True, "ana": False, "ben": True, "eve": True}
     finally:
         service.close()
 

@@ -38,7 +38,7 @@ from hubbub.sql import allocation
 from hubbub.sql.expressions import Col
 from hubbub.sql.finish import finish
 from hubbub.sql.keys import DiscoveredCells
-from hubbub.sql.partition_selection import ReleasedGroups, needed_people
+from hubbub.sql.partition_selection import ReleasedGroups, _ranks, needed_people
 from hubbub.sql.query import Aggregate, Key, Query
 from hubbub.sql.split import rho_of_streams
 
@@ -231,3 +231,32 @@ def test_discovery_refuses_several_grouping_sets() -> None:
     key = Key("r", Col("region", Kind.TEXT))
     with pytest.raises(QueryError, match="HB564"):
         of(query(visits(ROW), [COUNT], keys=[key], sets=[(0,), ()]), ONE, Fraction(1, 10**6))
+
+
+#: Texts whose order depends on how they are compared: by code points, UTF-16, locale, or up to the first NUL.
+TRICKY = ("", "Z", "a", "é", "e\u0301", "\ud7ff", "\ue000", "\uffff", "\U0001f600")
+
+
+@pytest.mark.parametrize("copies", [1, 5], ids=["nearly all different", "many alike"])
+@pytest.mark.parametrize(
+    "more", [(), (None,), ("\0", "a\0b", "a\0c", "a"), ("\ud800",)], ids=["texts", "with NULL", "with NUL", "not UTF-8"]
+)
+def test_keys_are_ordered_by_code_points(copies: int, more: tuple[str | None, ...]) -> None:
+    keys = [first + second for first in TRICKY for second in TRICKY] * copies
+    column = np.array([*keys, *more], dtype=object)[np.random.default_rng(7).permutation(len(keys) + len(more))]
+    order = sorted({key for key in column if key is not None})
+    wanted = [len(order) if key is None else order.index(key) for key in column]
+    assert _ranks(column).tolist() == wanted
+
+
+def test_groups_that_are_not_shown_are_told_from_those_that_are() -> None:
+    """Keys of two columns; NULL is a key like others, and so is a text that another shown group has."""
+    shown = (np.array(["a", None, "b"], dtype=object), np.array([1.0, np.nan, 2.0]))
+    groups = ReleasedGroups(shown, np.arange(3), np.ones(3, dtype=np.int64))
+    cells = DiscoveredCells((Key("x", Col("x", Kind.TEXT)), Key("y", Col("y", Kind.INTEGER))))
+    rows = [("b", 2.0), ("a", 2.0), (None, np.nan), ("a", np.nan), (None, 1.0), ("c", 1.0), ("a", 1.0), ("", 2.0)]
+    table = {
+        "k0": np.ma.MaskedArray([text or "" for text, _ in rows], [text is None for text, _ in rows], dtype=object),
+        "k1": np.ma.masked_invalid([number for _, number in rows]),
+    }
+    assert groups.places(cells, table).tolist() == [2, -1, 1, -1, -1, -1, 0, -1]

@@ -98,7 +98,7 @@ class FileAnchor:
             ) from error
         if not content.strip(b"\0 "):
             return None  # the power failed between creating the file and writing the first mark
-        marks = [mark for mark in (_parse(content[:_SLOT]), _parse(content[_SLOT:])) if mark is not None]
+        marks = [mark for mark in (parse_mark(content[:_SLOT]), parse_mark(content[_SLOT:])) if mark is not None]
         if not marks:
             raise LedgerError(
                 "HB310",
@@ -124,9 +124,9 @@ class FileAnchor:
         """Write a mark, unless another process, whose commit came later, has already written a newer one."""
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
-            written = _parse(os.pread(self._file, _LINE, slot))
+            written = parse_mark(os.pread(self._file, _LINE, slot))
             if written is None or written.ledger != mark.ledger or written.sequence < mark.sequence:
-                os.pwrite(self._file, _line(mark), slot)
+                os.pwrite(self._file, mark_line(mark), slot)
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
@@ -137,7 +137,7 @@ class FileAnchor:
             if self._file < 0:
                 self._file = open_private(self._path, os.O_RDWR | os.O_CREAT)
             for slot in (0, 1):
-                os.pwrite(self._file, _line(mark).ljust(_SLOT), slot * _SLOT)
+                os.pwrite(self._file, mark_line(mark).ljust(_SLOT), slot * _SLOT)
                 os.fsync(self._file)
             folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -225,14 +225,15 @@ class TwoAnchors:
                 raise
 
 
-def _line(mark: Mark) -> bytes:
+def mark_line(mark: Mark) -> bytes:
+    """Write a mark as a line with a checksum."""
     ledger, sequence, digest = mark
     text = f"{_MAGIC} {ledger} {sequence} {digest.hex()}".encode()
     return b"%b %08x\n" % (text, crc32(text))
 
 
-def _parse(slot: bytes) -> Mark | None:
-    """Read a slot; anything after its first line is left over from an earlier, longer line."""
+def parse_mark(slot: bytes) -> Mark | None:
+    """Read the line of a slot, or None; anything after it is left over from an earlier, longer line."""
     text, _, check = slot.partition(b"\n")[0].rpartition(b" ")
     try:
         magic, ledger, sequence, digest = text.decode("ascii").split(" ")

@@ -158,7 +158,7 @@ class Remark(NamedTuple):
 
 
 class RemarkCall(PendingCall):
-    """Add entries that charge nothing: failed runs, or the owner's review of them."""
+    """Add entries that charge nothing: failed runs and their review, or decisions on answers (see `reviews`)."""
 
     __slots__ = ("facts", "keys", "kind", "remarks")
 

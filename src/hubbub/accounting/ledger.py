@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
@@ -28,10 +29,11 @@ from hubbub.accounting.chain import Mark
 from hubbub.accounting.group_commit import GroupCommit, PendingCall
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.refusal import budget_error
-from hubbub.accounting.store import MAX_RELEASE_BYTES, REFUSED, Head, OnStep, Snapshot, Store, row_refused
+from hubbub.accounting.store import MAX_RELEASE_BYTES, REFUSED, EntryFilter, Head, OnStep, Snapshot, Store, row_refused
 from hubbub.accounting.totals import Totals
 from hubbub.accounting.transaction import Transaction
-from hubbub.accounting.verify import Verification, verify
+from hubbub.accounting.verify import LedgerProblem, Verification, verify
+from hubbub.accounting.witness import WitnessedAnchor
 from hubbub.errors import HubbubError, LedgerError
 
 
@@ -311,11 +313,24 @@ def examine(store: Store, anchor: Anchor) -> Verification:
     for last in (False, True):
         # read the anchor first: read after the database, it could be ahead by entries written in between
         mark = anchor.read()
+        witnessed = anchor.witnessed if isinstance(anchor, WitnessedAnchor) else None
         with store.snapshot() as snapshot:
             verification = verify(snapshot, mark)
+            if verification.sound and witnessed is not None and witnessed != mark:
+                verification = _compared(snapshot, verification, witnessed)
         if last or mark is not None or verification.sound:
             break  # otherwise another process may have created the anchor just now
     return verification
+
+
+def _compared(snapshot: Snapshot, verification: Verification, witnessed: Mark) -> Verification:
+    """Refuse a ledger that has another entry where the witness was told of one."""
+    number = witnessed.sequence
+    entry = next(snapshot.entries(EntryFilter(before=number + 1), after=number - 1), None)
+    if entry is None or entry.hash == witnessed.hash:
+        return verification
+    problem = LedgerProblem("anchor", f"entry {number} does not match the witness, so entries were replaced")
+    return replace(verification, problems=(problem,))
 
 
 def _fail(calls: Sequence[PendingCall], error: HubbubError) -> None:

@@ -19,6 +19,7 @@ from hubbub.accounting.chain import canonical
 from hubbub.accounting.contradictions import check_recorded
 from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.filters import Budget
+from hubbub.accounting.review_rule import ReviewRule
 from hubbub.answers.budget import CapDisplay, CapPeriod, CapScope
 from hubbub.core import numbers
 from hubbub.core.blocks import Blocks, BlockSet, block_name
@@ -31,6 +32,9 @@ RULE = 2
 
 #: The keys of a project besides the datasets of its caps.
 PROJECT_KEYS = ("group", "members", "until")
+
+#: The δ at which a Gaussian charge is expressed if its dataset has no δ.
+_COMMON_DELTA = Fraction(1, 10**9)
 
 _NAME = re.compile(r"[\w.@+-]{1,100}")  # no slash, so that the labels of different caps differ
 
@@ -139,6 +143,7 @@ class Policy:
     show           how analysts see shared budgets of a dataset, if not `rounded`
     rule           how caps split their δ: 1 in policies from before 19 November 2026, see `filters`
     projects       by name, see `fairness`
+    reviews        which answers of a dataset are reviewed before they are shown, see `reviews`
     """
 
     datasets: Mapping[str, tuple[Cap, ...]]
@@ -149,6 +154,7 @@ class Policy:
     show: Mapping[str, CapDisplay] = field(default_factory=dict)
     rule: int = RULE
     projects: Mapping[str, ProjectCaps] = field(default_factory=dict)
+    reviews: Mapping[str, ReviewRule] = field(default_factory=dict)
 
     def cost(self, cost: PrivacyCost) -> PrivacyCost:
         """Give what a charge under this policy adds to totals."""
@@ -176,6 +182,7 @@ class Policy:
         # keys that older versions did not have are omitted if empty, so that old policies keep their hashes
         more: dict[str, object] = {"declarations": self.declarations, "returning": sorted(self.returning)}
         more["filters"] = self.rule if self.rule > 1 else None
+        more["reviews"] = {name: rule.form() for name, rule in self.reviews.items()}
         more["projects"] = {
             name: {"group": each.group, "members": sorted(each.members), "until": each.until.isoformat()}
             | {d: _form(cap) for d, cap in each.caps.items()}
@@ -240,7 +247,9 @@ class Policy:
         rule = record.get("filters", 1)
         _require(rule in (1, RULE), "has unknown filters")
         projects = _projects(record.get("projects", {}), analysts, caps_of)
-        policy = Policy(datasets, analysts, groups, declarations, tuple(returning), show, rule, projects)
+        reviews = {name: ReviewRule.from_record(form) for name, form in record.get("reviews", {}).items()}
+        _require(reviews.keys() <= datasets.keys(), "reviews an unknown dataset")
+        policy = Policy(datasets, analysts, groups, declarations, tuple(returning), show, rule, projects, reviews)
         check_recorded(policy)
         return policy
 
@@ -341,6 +350,11 @@ class Policy:
         for cap in caps:
             expanded += [cap] if cap.block is None else [replace(cap, block=name) for name in blocks.names()]
         return tuple(expanded)
+
+    def delta_of(self, dataset: str) -> Fraction:
+        """Give the δ of a dataset, or a common one if it has none: ε of Gaussian charges is stated at it."""
+        caps = self.datasets.get(dataset, ())
+        return next((cap.budget.delta for cap in caps if cap.scope == "dataset" and cap.budget.delta), _COMMON_DELTA)
 
     def in_blocks(self, cap: Cap, today: date) -> list[Cap]:
         """Give a cap, or that on each block that existed until today if it holds in each of them."""

@@ -330,6 +330,12 @@ def _reviewed(entry: Entry, facts: Facts, progress: _Progress) -> None:
         progress.add("chain", f"the review of entry {entry.sequence} does not name reviewer, analyst and dataset")
 
 
+def _decision(entry: Entry, facts: Facts, progress: _Progress) -> None:
+    named = all(str(facts[name]).strip() for name in ("by", "approved")) and isinstance(facts["reason"], str)
+    if not _of_a_charge(entry, progress) or not named:
+        progress.add("chain", f"the decision of entry {entry.sequence} does not name a charge, a person and a reason")
+
+
 def _of_a_charge(entry: Entry, progress: _Progress) -> bool:
     return 0 < entry.charge < entry.sequence and bool(progress.is_charge[entry.charge])
 
@@ -340,6 +346,7 @@ _KINDS: Mapping[str, Callable[[Entry, Facts, _Progress], None]] = {
     "forfeit": _forfeit,
     "failure": _failure,
     "reviewed": _reviewed,
+    "decision": _decision,
 }
 
 

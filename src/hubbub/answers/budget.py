@@ -202,6 +202,7 @@ class PastCharge:
 
     epsilon, delta  its privacy cost; for Gaussian noise whose answer was never recorded, ε at the dataset's δ
     released        whether there is an answer, which can be repeated for free
+    review          of an answer that has to be approved: "waiting", "approved" or "declined"; otherwise empty
     """
 
     id: int
@@ -212,10 +213,12 @@ class PastCharge:
     epsilon: Fraction
     delta: Fraction
     released: bool
+    review: str = ""
 
     def __repr__(self) -> str:
         cost = f"ε={brief(self.epsilon)}" + (f", δ={brief(self.delta)}" if self.delta else "")
-        answer = "" if self.released else " (no answer)"
+        answer = self.answer()
+        answer = f" ({answer})" if answer else ""
         return f"<{self.id} {self.time:%Y-%m-%d %H:%M} {self.dataset}: {cost}{answer}: {printable(self.query)}>"
 
     def to_json(self) -> Json:
@@ -229,7 +232,13 @@ class PastCharge:
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
             "released": self.released,
-        }
+        } | ({"review": self.review} if self.review else {})
+
+    def answer(self) -> str:
+        """Say why there is nothing to read; empty if there is an answer."""
+        if self.review == "waiting":
+            return "waits for review"
+        return "declined" if self.review == "declined" else "" if self.released else "no answer"
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
@@ -243,6 +252,7 @@ class PastCharge:
             Fraction(form["epsilon"]),
             Fraction(form["delta"]),
             form["released"],
+            form.get("review", ""),
         )
 
 

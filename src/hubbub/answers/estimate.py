@@ -140,7 +140,9 @@ class Estimate:
     units      the number of privacy units, if it is public or the dataset has a profile
     intervals  what the margins of error state, where they hold for the whole answer at once; empty: each at 95%
     free       what earlier releases tell for free; None if they do not determine the answer
+    choice     why another noise than that with the least ε was chosen; empty if it was not
     work       what the engine is expected to take: memory, time and parts, or that this is not predicted
+    review     who must approve the answer before it is shown; empty if nobody must
     """
 
     datasets: tuple[str, ...]
@@ -163,7 +165,9 @@ class Estimate:
     units: int | None = None
     intervals: str = ""
     free: FreeAnswer | None = None
+    choice: str = ""
     work: str = ""
+    review: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -202,7 +206,9 @@ class Estimate:
             "group_rows": self.group_rows,
             "intervals": self.intervals,
             "units": self.units,
+            "choice": self.choice,
             "work": self.work,
+            "review": self.review,
             "warnings": list(self.warnings),
             "free": None if self.free is None else self.free.to_json(),
         }
@@ -231,7 +237,9 @@ class Estimate:
             intervals=form.get("intervals", ""),
             units=form.get("units"),
             free=None if form.get("free") is None else FreeAnswer.from_json(form["free"]),
+            choice=form.get("choice", ""),
             work=form.get("work", ""),
+            review=form.get("review", ""),
         )
 
     def __repr__(self) -> str:
@@ -241,6 +249,7 @@ class Estimate:
         lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {self.cells:,} groups"] if self.cells > 1 else []
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
+        lines += [f"  {self.choice}"] if self.choice else []
         lines += [f"  {self.offer()}"] if self.free is not None else []
         lines += [f"  {self.intervals}"] if self.intervals else []
         lines += [f"  target: {self.target}"] if self.target else []
@@ -249,6 +258,7 @@ class Estimate:
         if self.left_out is not None:
             lines.append(f"  {self.left_out.sentence()}")
         lines += [f"  work: {self.work}"] if self.work.startswith("about") else []
+        lines += [f"  {self.review}"] if self.review else []
         lines.append(f"  {self.budget()}")
         return "\n".join(lines)
 

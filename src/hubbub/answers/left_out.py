@@ -141,7 +141,9 @@ class LeftOut:
 
     def to_json(self) -> Json:
         """Return it as JSON values; what has no effect is omitted."""
-        fields = asdict(self) | {"clamped": [asdict(each) for each in self.clamped]}
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}  # asdict copies every value
+        fields["clamped"] = [asdict(each) for each in self.clamped]
+        fields |= {name: asdict(each) for name, each in (("share", self.share), ("evidence", self.evidence)) if each}
         return {name: value for name, value in fields.items() if value not in (None, False, [], (), "") or name == "by"}
 
     def shown(self) -> Json:

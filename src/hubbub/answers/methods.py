@@ -9,6 +9,7 @@ from typing import Unpack
 from hubbub.answers.methods_base import AnalysisOptions, R
 from hubbub.answers.methods_graphs import GraphMethods
 from hubbub.answers.methods_programs import ProgramMethods
+from hubbub.answers.methods_statistics import StatisticsMethods
 from hubbub.answers.methods_tables import TableMethods
 from hubbub.answers.options import Options
 from hubbub.core.numbers import Number
@@ -16,7 +17,7 @@ from hubbub.core.numbers import Number
 __all__ = ["Analyses", "AnalysisOptions", "Estimates"]
 
 
-class Analyses(TableMethods[R], GraphMethods[R], ProgramMethods[R]):
+class Analyses(TableMethods[R], GraphMethods[R], ProgramMethods[R], StatisticsMethods[R]):
     """One method per analysis; `call` runs any of them by name.
 
     `h.kmeans(…)` runs an analysis and returns a release; `h.estimates.kmeans(…)` returns an estimate for free.

@@ -23,7 +23,7 @@ class ProgramMethods(AnalysisCalls[R]):
         method: str | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release k cluster centers; method='classic' is Lloyd's algorithm, and rounds=None halves ε in each round."""
+        """Release k cluster centers; method: 'grid', 'moments' or 'classic' (where rounds=None halves ε each round)."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -129,6 +129,41 @@ class ProgramMethods(AnalysisCalls[R]):
             "score": score,
         }
         return self.call("decision_tree", arguments, **options)
+
+    def explainable_boosting(
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        positive: object = None,
+        bins: int | None = None,
+        rounds: int | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release one shape function for each column, whose sum is the log-odds of a binary target."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": list(columns),
+            "target": target,
+            "positive": positive,
+            "bins": bins,
+            "rounds": rounds,
+        }
+        return self.call("explainable_boosting", arguments, **options)
+
+    def naive_bayes(
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        bins: int | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release naive Bayes: counts of each class in each bucket of each column."""
+        arguments: dict[str, object] = {"table": table, "columns": list(columns), "target": target, "bins": bins}
+        return self.call("naive_bayes", arguments, **options)
 
     def frequent_itemsets(
         self,

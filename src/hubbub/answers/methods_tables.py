@@ -40,8 +40,9 @@ class TableMethods(AnalysisCalls[R]):
     def ranges(
         self,
         table: str,
-        column: str | Mapping[str, object],
+        column: str | Mapping[str, object] | None = None,
         *,
+        columns: Sequence[str | Mapping[str, object]] | None = None,
         workload: str | None = None,
         strategy: str | None = None,
         count: str | None = None,
@@ -49,10 +50,14 @@ class TableMethods(AnalysisCalls[R]):
         noise: str | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release a histogram optimized for range queries or, with workload='prefixes', for running totals."""
+        """Release a histogram optimized for range queries or, with workload='prefixes', for running totals.
+
+        With `columns`, a table over several columns, optimized for all products of their ranges and categories.
+        """
         arguments: dict[str, object] = {
             "table": table,
             "column": column,
+            "columns": None if columns is None else list(columns),
             "workload": workload,
             "strategy": strategy,
             "count": count,
@@ -130,6 +135,38 @@ class TableMethods(AnalysisCalls[R]):
             "where": where,
         }
         return self.call("synthetic", arguments, **options)
+
+    def synthetic_tables(
+        self,
+        table: str,
+        columns: Sequence[str | Mapping[str, object]],
+        *,
+        child: str,
+        child_columns: Sequence[str | Mapping[str, object]],
+        size: int | None = None,
+        pairs: int | None = None,
+        child_pairs: int | None = None,
+        child_rows: int | None = None,
+        most: int | None = None,
+        rounds: int | None = None,
+        noise: str | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release synthetic people with their rows in another table: two tables whose keys match."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": list(columns),
+            "child": child,
+            "child_columns": list(child_columns),
+            "size": size,
+            "pairs": pairs,
+            "child_pairs": child_pairs,
+            "child_rows": child_rows,
+            "most": most,
+            "rounds": rounds,
+            "noise": noise,
+        }
+        return self.call("synthetic_tables", arguments, **options)
 
     def mwem(
         self,

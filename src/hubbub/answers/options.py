@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from secrets import token_hex
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 from hubbub.core import numbers, wire
 from hubbub.core.numbers import Number
@@ -36,6 +36,7 @@ class Options(TypedDict, total=False):
     dialect: str
     intervals: str
     combine: bool
+    noise: Literal["laplace", "gaussian"] | None
 
 
 def request_key(key: str | None, *, fresh: bool) -> str | None:

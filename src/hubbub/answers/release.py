@@ -141,7 +141,7 @@ class Release:
     def intervals_note(self) -> str:
         """What the intervals state."""
         if not self.joint:
-            return INTERVALS_NOTE
+            return str(self.model.get("intervals", INTERVALS_NOTE))
         noisy = sum(output.low is not None for output in self.outputs)
         count = interval_count(self.receipt, noisy) or 1
         return f"{joint_sentence(count, independent=independent_noises(self.receipt, noisy))}; {_NOISE_ONLY}"

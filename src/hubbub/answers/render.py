@@ -25,6 +25,7 @@ def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool 
         ("Meaning", f"someone 50% sure of a fact about one person can end up at most {certainty}"),
         ("Answer", f"{_cells(estimate.cells)}{estimate.noise.capitalize()} noise"),
     ]
+    rows += [("Noise", escape(estimate.choice))] if estimate.choice else []
     budget = escape(estimate.budget())
     rows.append(("Budget", budget if estimate.admitted else f"[red]{budget}[/]"))
     if estimate.groups is not None:

@@ -37,6 +37,11 @@ METHODS: Mapping[str, str] = {
     " random noise was added. The exponential mechanism selected the pairs of columns that the model fitted worst,"
     " and these were counted with noise. The rows were sampled from a graphical model (Private-PGM) that was estimated"
     " only from these noisy counts; they describe no real person. The quality report was itself measured with noise.",
+    "synthetic_tables": "The categories of every column were counted exactly over the bounded contributions of each"
+    " unit: those of people with the number of their rows, and those of a few rows of each with the columns of their"
+    " person. Random noise was added, the exponential mechanism selected the pairs of columns that the models fitted"
+    " worst, and these were counted with noise. People were sampled from one graphical model, and their rows from"
+    " another, given what the person is like; they describe no real person.",
     "mwem": "The exponential mechanism selected tables of a few columns that a distribution over all cells fitted"
     " worst. These were counted with Laplace noise, and the distribution was updated by multiplicative weights. The"
     " rows were sampled from it; they describe no real person.",

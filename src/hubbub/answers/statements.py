@@ -155,6 +155,10 @@ _PARSERS: Mapping[str, OptionParser] = {
 }
 
 
+#: The names of all options.
+OPTION_NAMES = tuple(_PARSERS)
+
+
 def answer(release: Release, *, intervals: bool) -> Result:
     """Return a release as rows; with `intervals`, each noisy column is followed by the ends of its 95% intervals."""
     columns = release.flat(intervals=intervals)

@@ -17,6 +17,7 @@ from typing import Any
 from hubbub.audit import receipt_format as form
 from hubbub.audit.receipt_derived import check_derived, check_measured
 from hubbub.audit.receipt_draws import CellReach, draw_loss, exact_facts, stated_loss
+from hubbub.audit.receipt_fields import FormatError
 from hubbub.audit.receipt_loss import Loss, ReceiptError, approximate, positive, show_loss
 
 #: The name of a unit by time.
@@ -49,7 +50,7 @@ def check_receipt(document: object) -> ReceiptCheck:
         if answer is not None:
             form.check_answer(answer)
             _check_answer(paper, answer, result)
-    except (ReceiptError, form.FormatError) as wrong:
+    except (ReceiptError, FormatError) as wrong:
         result.problems.append(str(wrong))
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, IndexError, RecursionError) as error:
         # without the message, which may quote input of any length

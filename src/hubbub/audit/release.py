@@ -221,7 +221,7 @@ def _facts(plan: PreparedAnalysis, paper: Mapping[str, Any]) -> tuple[object, ..
     Receipts from before November 2026 have no hash of the declarations.
     """
     bounds = None if plan.limits is None else plan.limits.to_json()
-    declared = declared_hash(table.shown() for table in plan.private) if "declared" in paper else None
+    declared = declared_hash(plan.private) if "declared" in paper else None
     return canonical(to_facts(plan.event)), plan.relation.value, bounds, declared
 
 

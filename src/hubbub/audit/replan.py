@@ -11,6 +11,7 @@ from hubbub.analyses.base import PreparedAnalysis, Setting
 from hubbub.analyses.binomial_count import SHARE
 from hubbub.analyses.registry import USER_FUNCTIONS, prepare
 from hubbub.core import call as calls
+from hubbub.core.matrix_threads import one_matrix_thread
 from hubbub.core.schema import Table, Value
 from hubbub.core.unit import Hash
 from hubbub.curator.batch import is_batch, prepare_batch
@@ -26,7 +27,7 @@ from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.query import Queries
 from hubbub.sql.release_size import MAX_CELLS
 
-_OPTION = re.compile(r"\$\d+ = |groups = |rows = |weight of (.+?) = |raw")
+_OPTION = re.compile(r"\$\d+ = |groups = |rows = |noise = |weight of (.+?) = |raw")
 _DATES = {"date": datetime.date, "datetime": datetime.datetime}
 
 
@@ -54,6 +55,7 @@ def question_of(paper: Mapping[str, Any]) -> Question:
     )
 
 
+@one_matrix_thread()
 def plan_again(
     question: Question, tables: Mapping[str, Table], *, salt: str, hashing: Hash, totals: bool = False
 ) -> PreparedAnalysis:
@@ -83,8 +85,16 @@ def plan_again(
     query = within_blocks(bound)
     epsilon = question.requested_epsilon()
     if isinstance(query, Queries):
-        return prepare_queries(query, question, lambda _: rendering, epsilon=epsilon, delta=delta, most=MAX_CELLS)
-    planned = prepare_query(query, question, rendering, epsilon=epsilon, delta=delta)
+        return prepare_queries(
+            query,
+            question,
+            lambda _: rendering,
+            epsilon=epsilon,
+            delta=delta,
+            most=MAX_CELLS,
+            noise=question.known_noise,
+        )
+    planned = prepare_query(query, question, rendering, epsilon=epsilon, delta=delta, noise=question.known_noise)
     return running_totals(planned, question, rendering, delta=delta) if totals else planned
 
 

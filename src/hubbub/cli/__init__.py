@@ -61,6 +61,7 @@ COMMANDS = {
     "attack": "run known privacy attacks against a table and against hubbub",
     "explain": "explain what ε means, in words, games and figures",
     "audit": "list the ledger; audit a release, or hubbub itself",
+    "review": "read answers that wait for review, and approve or decline them",
     "report": "write documents about this deployment for registries, auditors and readers",
     "completion": "print a script that completes commands in bash, zsh or fish",
     "verify": "verify a ledger or a receipt",

@@ -38,11 +38,11 @@ examples:
     listing = actions.add_parser("list", help="list analysts and tokens")
     output.add_output(listing)
     token = actions.add_parser("token", help="create a token; it is shown only once")
-    token.add_argument("name", help="name of the analyst, owner, auditor or feeder")
+    token.add_argument("name", help="name of the analyst, owner, auditor, steward or feeder")
     token.add_argument(
         "--role",
         default="analyst",
-        choices=["analyst", "owner", "auditor", "feeder"],
+        choices=["analyst", "owner", "auditor", "steward", "feeder"],
         help="role (default: %(default)s)",
     )
     token.add_argument(

@@ -6,7 +6,6 @@ Tested in tests/curator/test_batch.py.
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +13,6 @@ from rich.console import Console
 from hubbub.answers import render
 from hubbub.answers.batch import batch_answers, batch_text, split_queries
 from hubbub.answers.options import Options, request_key
-from hubbub.answers.release import Release
 from hubbub.cli import options, output, plan
 from hubbub.cli.session import read_text, running, session_of
 
@@ -59,16 +57,5 @@ def run(args: argparse.Namespace, console: Console) -> int:
             where.print()
         where.print(f"Cost of the batch: {release.cost()}", markup=False)
 
-    form = [{"query": query} | answer.to_dict() for query, answer in zip(queries, answers, strict=True)]
-    names = ("query", "row", "output", "value", "low", "high")
-    output.rows(names, list(_lines(answers)), form, args, console, show)
+    output.answers(list(zip(queries, answers, strict=True)), args, console, show)
     return 0
-
-
-def _lines(answers: Sequence[Release]) -> Iterator[tuple[output.Cell, ...]]:
-    """List every cell, because the answers have different columns."""
-    for query, answer in enumerate(answers, 1):
-        for column in answer.outputs:
-            for row, value in enumerate(column.values):
-                low, high = (None if ends is None else ends[row] for ends in (column.low, column.high))
-                yield query, row + 1, column.name, None if value is None else str(value), low, high

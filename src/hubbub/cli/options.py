@@ -65,6 +65,11 @@ def add_query(parser: argparse.ArgumentParser) -> None:
         default="duckdb",
         help="SQL dialect in which the query is written (default: %(default)s), whatever the engine",
     )
+    parser.add_argument(
+        "--noise",
+        choices=("laplace", "gaussian"),
+        help="default: the one with the smaller error at this ε; with --within, the one that takes less of the budget",
+    )
     parser.add_argument("--raw", action="store_true", help="return unadjusted estimates, including negative counts")
     parser.add_argument(
         "-p", "--parameter", action="append", default=[], metavar="VALUE", help="value for $1, $2, …; repeatable"

@@ -9,7 +9,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -130,6 +130,26 @@ def rows(
             _table(show, path, console)
         case _:
             _columns({name: _column([line[at] for line in lines]) for at, name in enumerate(names)}, wanted, path)
+
+
+def answers(
+    pairs: Sequence[tuple[str, Release]],
+    args: argparse.Namespace,
+    console: Console,
+    show: Callable[[Console], None],
+) -> None:
+    """Print or write the answers to several queries; a list has every cell, because their columns differ."""
+    form = [{"query": query} | answer.to_dict() for query, answer in pairs]
+    names = ("query", "row", "output", "value", "low", "high")
+    rows(names, list(_cells(answer for _, answer in pairs)), form, args, console, show)
+
+
+def _cells(answers: Iterable[Release]) -> Iterator[tuple[Cell, ...]]:
+    for query, answer in enumerate(answers, 1):
+        for column in answer.outputs:
+            for row, value in enumerate(column.values):
+                low, high = (None if ends is None else ends[row] for ends in (column.low, column.high))
+                yield query, row + 1, column.name, None if value is None else str(value), low, high
 
 
 def statements(

@@ -15,8 +15,8 @@ from hubbub.answers import terminal
 from hubbub.answers.over_time import growing_rows
 from hubbub.cli import options, output
 from hubbub.cli.progress import working
-from hubbub.config import load
-from hubbub.curator.opening import folder_of, open_curator
+from hubbub.config import Config, load
+from hubbub.curator.opening import folder_of, is_postgres, open_curator
 from hubbub.curator.schedule import ScheduledRun, answers, checked, run_due
 from hubbub.curator.schedule_list import Schedules
 
@@ -92,11 +92,22 @@ def _add(args: argparse.Namespace, console: Console) -> int:
 
 
 def _list(args: argparse.Namespace, console: Console) -> int:
+    config = load(Path(args.config))
+    paused = _shut_out(config)
     rows = [
-        (each.name, each.analyst, each.dataset, each.first, each.epsilon, each.sql) for each in _schedules(args).list()
+        (
+            each.name,
+            each.analyst,
+            each.dataset,
+            each.first,
+            each.epsilon,
+            "paused" if each.analyst in paused else "runs",
+            each.sql,
+        )
+        for each in Schedules(folder_of(config)).list()
     ]
-    headings = ("name", "analyst", "dataset", "from", "ε", "query")
-    names = ("name", "analyst", "dataset", "from", "epsilon", "query")
+    headings = ("name", "analyst", "dataset", "from", "ε", "state", "query")
+    names = ("name", "analyst", "dataset", "from", "epsilon", "state", "query")
     form = [dict(zip(names, row, strict=True)) for row in rows]
     output.rows(names, rows, form, args, console, lambda where: where.print(terminal.table(headings, rows, right=(4,))))
     return 0
@@ -109,13 +120,30 @@ def _remove(args: argparse.Namespace, console: Console) -> int:
 
 
 def _run(args: argparse.Namespace, console: Console) -> int:
-    refused = 0
-    with open_curator(load(Path(args.config))) as curator:
-        runs = run_due(curator, _schedules(args))
+    refused, config = 0, load(Path(args.config))
+    with open_curator(config) as curator:
+        runs = run_due(curator, Schedules(folder_of(config)), lambda analyst: analyst in _shut_out(config))
         while (result := _next(runs)) is not None:
             refused += bool(result.refused)
-            console.print(escape(f"{result.name} {result.block}: {result.refused or 'answered'}"))
+            console.print(escape(f"{result.name} {result.block}".rstrip() + f": {result.refused or 'answered'}"))
     return 1 if refused else 0
+
+
+def _shut_out(config: Config) -> frozenset[str]:
+    """Return the analysts whose tokens were revoked, if there is a server that gave them some."""
+    from hubbub.server.accounts import Accounts
+    from hubbub.server.service import read_settings
+    from hubbub.server.state import State
+
+    if not is_postgres(config) and not (folder_of(config) / "server.db").exists():
+        return frozenset()
+    if read_settings(config.path).oidc is not None:
+        return frozenset()
+    state = State.open(config)
+    try:
+        return Accounts(state, analysts=lambda: config.policy.analysts).shut_out()
+    finally:
+        state.close()
 
 
 def _next(runs: Iterator[ScheduledRun]) -> ScheduledRun | None:

@@ -93,6 +93,7 @@ def query_options(args: Namespace) -> Options:
         "dialect": args.dialect,
         "weights": dict(map(_weight, args.weight)),
         "combine": getattr(args, "combine", False),
+        "noise": getattr(args, "noise", None),
     }
 
 

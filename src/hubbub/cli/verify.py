@@ -9,9 +9,10 @@ from rich.markup import escape
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Store
-from hubbub.accounting.verify import verify
+from hubbub.accounting.verify import Verification, verify
+from hubbub.accounting.witness import open_witness
 from hubbub.answers import terminal
-from hubbub.audit import receipt, receipt_format
+from hubbub.audit import receipt, receipt_fields
 from hubbub.audit.ledger_check import LedgerComparison, compare_with_ledger
 from hubbub.cli import options, output
 from hubbub.cli.progress import working
@@ -30,12 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 examples:
   hubbub verify ledger
+  hubbub verify ledger --against file:/mnt/officer/witness.log
   hubbub verify receipt.json
   hubbub verify receipt.json --ledger copy/ledger.db"""
     parser.add_argument("subject", metavar="ledger|FILE", help="the word ledger, or a receipt file")
     options.add_config(parser)
     parser.add_argument(
         "--ledger", metavar="FILE", help="compare the receipt with this ledger (default: the ledger of hubbub.yaml)"
+    )
+    parser.add_argument(
+        "--against", metavar="WITNESS", help="compare the ledger with this witness: file:PATH, or postgresql://…"
     )
     options.add_json(parser)
     output.add_output(parser)
@@ -52,7 +57,7 @@ def _verify_ledger(args: argparse.Namespace, console: Console) -> int:
     store = store_of(config, read_only=True)
     try:
         with working("verifying the ledger"):
-            verification = examine(store, anchor_of(config))
+            verification = examine(store, anchor_of(config)) if args.against is None else _against(store, args)
     finally:
         store.close()
     report = verification.report()
@@ -70,9 +75,21 @@ def _verify_ledger(args: argparse.Namespace, console: Console) -> int:
     return 0 if verification.sound else 1
 
 
+def _against(store: Store, args: argparse.Namespace) -> Verification:
+    """Verify against a witness instead of the anchor."""
+    witness = open_witness(args.against, Path())
+    mark = witness.read()
+    if mark is None:
+        raise ParameterError(
+            "HB134", f"The witness {witness.where} has no mark.", "Check its place: nothing was compared with it."
+        )
+    with store.snapshot() as snapshot:
+        return verify(snapshot, mark)
+
+
 def _verify_receipt(args: argparse.Namespace, console: Console) -> int:
     try:
-        document = receipt_format.parse_json(Path(args.subject).read_text(encoding="utf-8"))
+        document = receipt_fields.parse_json(Path(args.subject).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise ParameterError(
             "HB134",

@@ -19,6 +19,7 @@ from hubbub.errors import (
     MechanismError,
     ParameterError,
     QueryError,
+    ReviewError,
     RunError,
     ServerError,
     SpentError,
@@ -80,6 +81,7 @@ _TENS: Mapping[str, type[HubbubError]] = {
     "HB79": QueryError,
     "HB83": AssistantError,
     "HB90": SpentError,
+    "HB91": ReviewError,
 }
 
 

@@ -44,11 +44,13 @@ KEYS: Mapping[str, frozenset[str]] = {
             "reuse",
             "blocks",
             "size",
+            "review",
         }
     ),
     "datasets.*.blocks": frozenset({"column", "by", "from", "until", "budget"}),
     "datasets.*.blocks.budget": frozenset({"epsilon", "delta", "per_query", "show", "fair"}),
     "datasets.*.size": frozenset({"rows"}),
+    "datasets.*.review": frozenset({"above", "calls", "people"}),
     "datasets.*.version": frozenset({"checksum"}),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "rows_total", "max_rows", "entity", "via", "of", "per"}),
     "datasets.*.unit.per": frozenset({"hour", "day", "week", "month"}),
@@ -57,7 +59,7 @@ KEYS: Mapping[str, frozenset[str]] = {
     ),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show", "fair"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
-    "ledger": frozenset({"database", "anchor", "seeds"}),
+    "ledger": frozenset({"database", "anchor", "seeds", "witness"}),
     "engine": frozenset({"memory", "disk", "threads", "seconds", "hash", "copy"}),
     "server": frozenset(
         {

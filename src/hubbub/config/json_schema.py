@@ -3,6 +3,7 @@
 Tested in tests/config/test_summary.py.
 """
 
+from hubbub.accounting.review_rule import MAX_PEOPLE
 from hubbub.core.list_columns import MAX_ELEMENTS
 from hubbub.core.schema import Kind
 
@@ -189,6 +190,27 @@ _DATASET = {
             "description": "Roughly how many rows a private table has. Public: analysts see it, and queries are planned"
             " by it.",
         },
+        "review": {
+            "description": "Answers that somebody must approve before their analyst can read them: every one (true), or"
+            " those that cost more than `above`, or come from an analysis (`calls`).",
+            "oneOf": [
+                {"type": "boolean"},
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {
+                        "above": _EPSILON,
+                        "calls": {"type": "boolean"},
+                        "people": {
+                            "type": "integer",
+                            "minimum": 1,
+                            "maximum": MAX_PEOPLE,
+                            "description": "How many different people must approve an answer; default 1.",
+                        },
+                    },
+                },
+            ],
+        },
         "columns": {"type": ["object", "null"], "additionalProperties": _COLUMN},
         "blocks": {
             "type": "object",
@@ -371,6 +393,11 @@ SCHEMA: dict[str, object] = {
                 "seeds": {
                     "type": "string",
                     "description": "Folder for the seeds of charges without a release; default: in memory.",
+                },
+                "witness": {
+                    "type": "string",
+                    "description": "A log that only grows, kept by somebody else: file:PATH, or "
+                    "postgresql://user@host/database.",
                 },
             },
         },

@@ -14,6 +14,7 @@ from typing import cast
 from hubbub.accounting.contradictions import unfair, unreachable_caps
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.policy import PROJECT_KEYS, Cap, FairShares, Policy, ProjectCaps, basis, is_name
+from hubbub.accounting.review_rule import MAX_PEOPLE, ReviewRule
 from hubbub.answers.budget import CapDisplay, CapScope
 from hubbub.config.document import (
     KEYS,
@@ -33,11 +34,12 @@ _ZERO_CAP = "A cap of 0 allows nothing. To give an analyst no access to a datase
 
 @dataclass(frozen=True, slots=True)
 class LedgerPaths:
-    """The paths of the ledger, its anchor and its seeds in hubbub.yaml, relative to that file."""
+    """The places of the ledger, its anchor, its seeds and its witness in hubbub.yaml, relative to that file."""
 
     database: str | None
     anchor: str | None
     seeds: str | None = None
+    witness: str | None = None
 
 
 def parse_policy(text: str) -> Policy:
@@ -52,8 +54,8 @@ def ledger_paths(document: object) -> LedgerPaths:
     for key, value in entries.items():
         if not isinstance(value, str) or not value:
             reject("HB403", f"ledger.{key}", "is not a path", "Write a path.")
-    database, anchor, seeds = (cast(str | None, entries.get(key)) for key in ("database", "anchor", "seeds"))
-    return LedgerPaths(database, anchor, seeds)
+    keys = ("database", "anchor", "seeds", "witness")
+    return LedgerPaths(*(cast(str | None, entries.get(key)) for key in keys))
 
 
 def read_policy(document: object) -> Policy:
@@ -91,7 +93,15 @@ def read_policy(document: object) -> Policy:
         for member in members:
             analysts.setdefault(member, {})
     projects = _projects(top, datasets, analysts, public)
-    policy = Policy(datasets, analysts, groups, returning=_returning(top, analysts), show=_show(top), projects=projects)
+    policy = Policy(
+        datasets,
+        analysts,
+        groups,
+        returning=_returning(top, analysts),
+        show=_show(top),
+        projects=projects,
+        reviews=_reviews(top, public),
+    )
     _check(policy)
     return policy
 
@@ -175,6 +185,29 @@ def _show(top: Mapping[str, object]) -> dict[str, CapDisplay]:
         if show != "rounded":
             chosen[name] = "exact" if show == "exact" else "hidden"
     return chosen
+
+
+def _reviews(top: Mapping[str, object], public: set[str]) -> dict[str, ReviewRule]:
+    """Read which answers of each dataset are reviewed before they are shown."""
+    rules: dict[str, ReviewRule] = {}
+    for name, value in expect_mapping(top["datasets"], "datasets").items():
+        path, terms = f"datasets.{name}.review", expect_mapping(value, name).get("review", False)
+        if name in public and "review" in expect_mapping(value, name):
+            reject("HB406", path, "is not allowed on a public dataset", "Remove `review` or `public`.")
+        if isinstance(terms, bool):
+            rules |= {name: ReviewRule()} if terms else {}
+            continue
+        entry = expect_mapping(terms, path)
+        check_keys(entry, path, KEYS["datasets.*.review"])
+        calls, people = entry.get("calls", False), entry.get("people", 1)
+        if not isinstance(calls, bool):
+            reject("HB403", f"{path}.calls", f"is {calls!r}", "Write true or false.")
+        if not isinstance(people, int) or isinstance(people, bool) or not 1 <= people <= MAX_PEOPLE:
+            why = f"is {people!r}, which is not between 1 and {MAX_PEOPLE}"
+            reject("HB403", f"{path}.people", why, "Write how many people must approve: `people: 2`.")
+        above = _number(entry["above"], f"{path}.above", numbers.epsilon) if "above" in entry else None
+        rules[name] = ReviewRule(above, calls, people)
+    return rules
 
 
 def _dataset_caps(name: str, value: object) -> tuple[Cap, ...] | None:

@@ -14,6 +14,8 @@ from functools import wraps
 from threading import Lock
 from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
+from hubbub.core.matrix_threads import one_matrix_thread
+
 P = ParamSpec("P")
 S = TypeVar("S", bound="_Answers")
 T = TypeVar("T")
@@ -51,6 +53,19 @@ class Asked:
 
     def _drop(self, key: Hashable) -> None:
         self._weight -= self._kept.pop(key, (None, 0))[1]
+
+
+class Same:
+    """An object in a key: equal to itself alone, for objects that are kept as they are and cost much to compare."""
+
+    def __init__(self, kept: object) -> None:
+        self._kept = kept
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other._kept is self._kept
+
+    def __hash__(self) -> int:
+        return id(self._kept)
 
 
 _active: ContextVar[Asked | None] = ContextVar("asked", default=None)
@@ -103,11 +118,14 @@ class _Answers(Protocol):
 
 
 def for_analyst(answer: Callable[Concatenate[S, str, P], T]) -> Callable[Concatenate[S, str, P], T]:
-    """Keep what a method works out on the way to an answer for the analyst who is its first argument."""
+    """Keep what a method works out on the way to an answer for the analyst who is its first argument.
+
+    Linear algebra has one thread there, so that no answer depends on the number of cores.
+    """
 
     @wraps(answer)
     def kept(self: S, analyst: str, /, *args: P.args, **options: P.kwargs) -> T:
-        with asking(self.asked.of(analyst)):
+        with asking(self.asked.of(analyst)), one_matrix_thread():
             return answer(self, analyst, *args, **options)
 
     return kept

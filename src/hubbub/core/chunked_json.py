@@ -16,6 +16,10 @@ _STEP = 2000
 #: Bytes parsed in one step.
 _SMALL = 1 << 16
 
+_LISTS = (list, tuple)  # a tuple of types is checked faster than a union
+_NESTED = (dict, list, tuple)
+_TEXT = frozenset({str})
+
 #: Made once, because making an encoder takes longer than writing a short text.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _SORTING = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
@@ -54,16 +58,16 @@ def _room(value: object, room: int) -> int:
     """Return how many of this number of items are left after those of a value; negative if it takes several steps."""
     items: Iterable[object] = ()
     if isinstance(value, dict):
-        if not all(isinstance(name, str) for name in value):
+        if not (_TEXT.issuperset(map(type, value)) or all(isinstance(name, str) for name in value)):
             return -1
         items = value.values()
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _LISTS):
         items = value
     else:
         return room
     room -= len(value)
     for item in items if room >= 0 else ():
-        if isinstance(item, dict | list | tuple):
+        if isinstance(item, _NESTED):
             room = _room(item, room)
             if room < 0:
                 break

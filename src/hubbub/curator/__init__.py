@@ -8,7 +8,7 @@ details. After the charge every failure is one constant message.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from secrets import token_hex
@@ -18,19 +18,16 @@ from typing import Any, Self
 from hubbub.accounting.calls import Charge, ChargeRequest, Remark
 from hubbub.accounting.failures import Failures
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.status import spending
-from hubbub.accounting.store import EntryFilter
+from hubbub.accounting.reviews import PUBLISHED, review_sentence
 from hubbub.analyses.base import EngineRun, PreparedAnalysis, Published
 from hubbub.analyses.threshold import Comparison
-from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.left_out import LeftOut
 from hubbub.answers.options import Progress, ignore_progress
-from hubbub.answers.profile import Profile
 from hubbub.answers.release import Release
 from hubbub.config import Config
 from hubbub.config.dataset import DEFAULT_FAILURES
-from hubbub.core import deadline, numbers
+from hubbub.core import deadline
 from hubbub.core.asked import AskedByAnalyst, for_analyst
 from hubbub.core.events import Event
 from hubbub.core.odds import SMALL
@@ -39,18 +36,16 @@ from hubbub.curator import history as past
 from hubbub.curator import keys, streams, thresholds, work
 from hubbub.curator import receipt as receipts
 from hubbub.curator.block_versions import version_read
-from hubbub.curator.budgets import Budgets
 from hubbub.curator.columns import AnswerColumns, columns_of
 from hubbub.curator.draws import Draw, Draws, no_draw, run_hash
 from hubbub.curator.estimate import make_estimate
 from hubbub.curator.free import only_recorded
-from hubbub.curator.left_out import PUBLISHED, Profiles
-from hubbub.curator.open_blocks import OpenBlocks
-from hubbub.curator.planner import UNSALTED, Planner
+from hubbub.curator.planner import UNSALTED
 from hubbub.curator.public_query import PublicQuery, check_size
 from hubbub.curator.public_rows import PublicRowsQuery, count_rows
 from hubbub.curator.published import encode_published
 from hubbub.curator.question import Question
+from hubbub.curator.records import Records
 from hubbub.curator.release_query import ReleaseQuery, release_query
 from hubbub.curator.replay import ReplayKeys
 from hubbub.curator.reuse import Reuse
@@ -71,7 +66,7 @@ def never_cancelled() -> bool:
     return False
 
 
-class Curator:
+class Curator(Records):
     """Answers all analysts of one hubbub.yaml. Thread-safe."""
 
     def __init__(
@@ -86,20 +81,13 @@ class Curator:
         salt: str,
     ) -> None:
         """Use `hubbub.open`."""
-        self.config = config
-        self.tables = tables
-        self.ledger = ledger
-        self.engine = engine
+        super().__init__(config, tables, ledger, engine)
         self._versions = versions
         self._draws = draws
         self._salt = salt
-        self.open_blocks = OpenBlocks(ledger)
-        self.planner = Planner(config, tables, engine, self.open_blocks)
-        self._budgets = Budgets(ledger, config.policy, self.open_blocks)
         self._keys = ReplayKeys(ledger)
         self._failures = Failures()
-        self._profiles = Profiles()
-        self._reuse = Reuse(config, ledger, self._keys)
+        self._reuse = Reuse(config, ledger, self._keys, self._reviews)
         self.asked = AskedByAnalyst(config.policy.analysts)
 
     @for_analyst
@@ -145,6 +133,7 @@ class Curator:
         public = self.planner.public_query(analyst, question)
         if public is not None:
             return self._answer_public(public)
+        question = self._reuse.with_noise(analyst, question, self.planner, self._salt, self._data_versions, key)
         planned = self._plan(analyst, question.planned(), salt=self._salt)
         self._refuse_failing(analyst, planned)
         if question.free and claim is None:
@@ -190,6 +179,7 @@ class Curator:
                 planned, text, charges, versions, left_out, progress=progress, cancelled=cancelled, silent=held
             )
         self._draws.seeds.erase(charges[0].entry)
+        self.refuse_held(charge.entry for charge in charges)
         release = self._release(stored, analyst, replayed=charges[0].release is not None)
         return release.jointly() if question.joint else release
 
@@ -248,6 +238,8 @@ class Curator:
         public = self.planner.public_query(analyst, question)
         if public is not None:
             return public.estimate()
+        chosen = self.planner.noise(analyst, question)
+        question = replace(question, noise=chosen.noise or question.noise)
         planned = self._plan(analyst, question, salt=UNSALTED)
         self._refuse_failing(analyst, planned)
         units, rows = self._sizes(planned)
@@ -260,6 +252,10 @@ class Curator:
             # a join multiplies rows, so that the profile of one table does not tell how many there are
             rows=rows if len(planned.tables) == 1 else None,
             free=self._reuse.offer(analyst, planned, unseen),
+            review=review_sentence(
+                self.config.policy, [table.name for table in planned.private], planned.event, question.text()
+            ),
+            choice=chosen.reason,
             work=work.describe(planned, self.config.limits),
         )
 
@@ -278,57 +274,6 @@ class Curator:
         profiles = [self._profiles.find(table.name) for table in planned.private]
         profile = next((each for each in profiles if each is not None), None)
         return (None, None) if profile is None else (round(profile.units().value), round(profile.rows().value))
-
-    def profile(self, dataset: str) -> Profile | None:
-        """Give the newest profile of a dataset that its owner published, if there is one; free."""
-        with self.ledger.snapshot() as snapshot:
-            self._profiles.take_in(snapshot)
-        found = self._profiles.find(dataset)
-        if found is None or dataset not in self.tables:
-            return None
-        return found.only({column.name for column in self.tables[dataset].columns if not column.hidden})
-
-    def budget(self, analyst: str, *, exact: bool = False) -> tuple[BudgetOverview, ...]:
-        """Show the spent and the remaining budget of each dataset that the analyst can query.
-
-        What others spent is shown as precisely as the owner chose; `exact` is for the owner.
-        """
-        mine = [name for name in self.datasets(analyst) if not self.tables[name].public]
-        return tuple(self._budgets.overview(analyst, self.tables[name], exact=exact) for name in mine)
-
-    def spending(self, dataset: str, *, limit: int) -> dict[str, list[tuple[datetime, Fraction]]]:
-        """Give the spent ε of each analyst on a dataset after each of its newest charges; for the owner."""
-        with self.ledger.snapshot() as snapshot:
-            return spending(snapshot, self.config.policy, dataset, self.ledger.time(), limit=limit)
-
-    def releases(
-        self, analyst: str | None, *, limit: int = 100, before: int | None = None, unseen: past.Unseen = frozenset()
-    ) -> tuple[PastCharge, ...]:
-        """List charges of one analyst, or of all if None, newest first; `before` continues an earlier list.
-
-        Charges in `unseen` are listed without their releases.
-        """
-        limit = numbers.integer(limit, "limit", 1, 1000)
-        with self.ledger.snapshot() as snapshot:
-            which = EntryFilter(kind="charge", analyst=analyst, before=before)
-            return past.list_charges(snapshot, which, limit, self.config.policy, unseen)
-
-    def release(self, number: int, *, analyst: str | None, unseen: past.Unseen = frozenset()) -> Release:
-        """Give the release of a charge for free: of this analyst, or of any analyst if None."""
-        with self.ledger.snapshot() as snapshot:
-            self._profiles.take_in(snapshot)
-            stored = past.find_release(snapshot, number, analyst, unseen)
-        return self._release(stored, analyst, replayed=True)
-
-    def recall(self, analyst: str, key: str) -> Release | None:
-        """Give the release of the charge under this key of the ledger (see `Claim`) for free, if there is one."""
-        charge = self.ledger.recall(analyst, key)
-        stored = None if charge is None else charge.release
-        return None if stored is None else self._release(stored, analyst, replayed=True)
-
-    def datasets(self, analyst: str) -> tuple[str, ...]:
-        """List the datasets that an analyst can query: public tables, and those with a cap for the analyst."""
-        return self.planner.datasets(analyst)
 
     def under(self, config: Config, tables: Mapping[str, Table], engine: Engine) -> "Curator":
         """Give a curator for another hubbub.yaml with the same ledger, seeds and versions."""
@@ -478,17 +423,3 @@ class Curator:
 
     def _version(self, name: str) -> str:
         return keys.current_version(self.tables[name], self.tables, self.engine, self._versions)
-
-    def _release(self, stored: bytes, analyst: str | None, *, replayed: bool) -> Release:
-        """Decode a stored release; for an analyst, with the remaining budget."""
-        found = receipts.decode(stored)
-        paper = found.receipt
-        epsilon, delta = (Fraction(paper["charge"][name]) for name in ("epsilon", "delta"))
-        left = None
-        if analyst is not None:
-            left = self._budgets.left(analyst, paper, self.datasets(analyst))
-        left_out = LeftOut.from_receipt(paper)
-        if left_out is not None:
-            left_out = self._profiles.recorded(left_out, paper["data"])
-        facts = (found.outputs, found.ratio, epsilon, delta, paper, left, replayed, found.model, left_out)
-        return Release(*facts, packed=found.packed)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from threading import Lock
@@ -150,7 +151,9 @@ def _noise(draw: Mapping[str, Any]) -> AnyNoise:
     return _sampled(from_facts(draw["noise"]))
 
 
+@lru_cache(maxsize=1024)
 def _sampled(event: Event) -> AnyNoise:
+    """Return the noise of an event: one object for equal ones, whose variance is computed once."""
     if isinstance(event, LaplaceEvent):
         return Laplace(sensitivity=event.sensitivity, scale=event.scale)
     if isinstance(event, GaussianEvent):

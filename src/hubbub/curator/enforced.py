@@ -16,8 +16,7 @@ from hubbub.sql.keys import Cells
 from hubbub.sql.plan import Plan
 from hubbub.sql.public_rows import never_null
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow
-from hubbub.sql.unit_parts import scans
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow, scans
 
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "in", "between"})
 _NEVER_NULL = frozenset({"is_null", "is_distinct"})

@@ -18,12 +18,15 @@ def make_estimate(
     units: int | None = None,
     rows: int | None = None,
     free: FreeAnswer | None = None,
+    choice: str = "",
     work: str = "",
+    review: str = "",
 ) -> Estimate:
     """Make the estimate of an analysis; SQL is shown only where it does not depend on noisy answers.
 
     `statuses` are the budgets that the analysis would be charged to; `units` and `rows` are the known
-    numbers of privacy units and rows, `free` is what earlier releases tell, and `work` says what it takes.
+    numbers of privacy units and rows, `free` is what earlier releases tell, `choice` says why its noise was chosen,
+    `work` what it takes, and `review` who must approve the answer.
     """
     loss = privacy_cost(prepared.event)
     refusals = [refusal for status in statuses if (refusal := status.refusal(loss)) is not None]
@@ -47,7 +50,9 @@ def make_estimate(
         intervals=prepared.joint_intervals(),
         fits=min(fits) if len(fits) == len(statuses) else None,
         units=units,
+        choice=choice,
         work=work,
+        review=review,
         group_rows=None if rows is None or not prepared.cells else max(1, rows // prepared.cells),
         free=free,
         refusal=" ".join(f"{refusal.message} {refusal.remedy}" for refusal in refusals[:1]),

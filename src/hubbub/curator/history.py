@@ -9,6 +9,7 @@ from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import event_of_facts, privacy_cost
 from hubbub.accounting.disclosure import approximate_cost
 from hubbub.accounting.policy import Policy
+from hubbub.accounting.reviews import Reviewed, Reviews
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.answers.budget import PastCharge
 from hubbub.core import chunked_json as pieces
@@ -17,25 +18,31 @@ from hubbub.errors import ParameterError
 #: A query over several private tables charges each, one after the other; few other charges can come between.
 _NEAR = 1000
 
-#: The δ at which a Gaussian charge is expressed if its dataset has no δ any more.
-_COMMON_DELTA = Fraction(1, 10**9)
-
 #: Charges whose release must not be shown yet, by analyst and by key without the dataset's name.
 Unseen = Set[tuple[str, str]]
 
 
 def list_charges(
-    snapshot: Snapshot, which: EntryFilter, limit: int, policy: Policy, unseen: Unseen = frozenset()
+    snapshot: Snapshot, which: EntryFilter, limit: int, policy: Policy, unseen: Unseen, reviews: Reviews
 ) -> tuple[PastCharge, ...]:
-    """List the newest charges that match a filter."""
+    """List the newest charges that match a filter; only lists of everybody's have answers before their review."""
+    if which.analyst is not None:
+        unseen = unseen | reviews.held_in(snapshot)
+    else:
+        reviews.take_in(snapshot)
     entries = list(islice(snapshot.entries(which, newest_first=True), limit))
-    return tuple(_past(snapshot, entry, policy, unseen) for entry in entries)
+    return tuple(_past(snapshot, entry, policy, unseen, reviews.of(entry)) for entry in entries)
+
+
+def find_charge(snapshot: Snapshot, number: int, analyst: str | None) -> Entry | None:
+    """Find a charge of this analyst, or of any analyst if None."""
+    which = EntryFilter(kind="charge", analyst=analyst, before=number + 1)
+    return next(snapshot.entries(which, after=number - 1), None)
 
 
 def find_release(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen = frozenset()) -> bytes:
     """Find the stored release of a charge of this analyst, or of any analyst if None."""
-    which = EntryFilter(kind="charge", analyst=analyst, before=number + 1)
-    entry = next(snapshot.entries(which, after=number - 1), None)
+    entry = find_charge(snapshot, number, analyst)
     holder = None if entry is None else _holder(snapshot, entry, unseen)
     stored = None if holder is None else snapshot.body(holder)
     if stored is None:
@@ -63,21 +70,15 @@ def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
     return None
 
 
-def _past(snapshot: Snapshot, entry: Entry, policy: Policy, unseen: Unseen) -> PastCharge:
+def _past(snapshot: Snapshot, entry: Entry, policy: Policy, unseen: Unseen, review: Reviewed | None) -> PastCharge:
     loss, holder = privacy_cost(event_of_facts(entry.facts)), _holder(snapshot, entry, unseen)
     stored = None if holder is None or loss.pure is not None else snapshot.body(holder)
     if stored is None:
-        epsilon, delta = approximate_cost(loss, delta=_delta(policy, entry.dataset))
+        epsilon, delta = approximate_cost(loss, delta=policy.delta_of(entry.dataset))
     else:  # the loss is a curve: show the charged (ε, δ)
         paid = pieces.loads(stored)["receipt"]["charge"]
         epsilon, delta = Fraction(paid["epsilon"]), Fraction(paid["delta"])
     time = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
-    return PastCharge(
-        entry.sequence, time, entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None
-    )
-
-
-def _delta(policy: Policy, dataset: str) -> Fraction:
-    """Give the δ of a dataset, or a common one if it has none now."""
-    caps = policy.datasets.get(dataset, ())
-    return next((cap.budget.delta for cap in caps if cap.scope == "dataset" and cap.budget.delta), _COMMON_DELTA)
+    state = "" if review is None else review.state
+    facts = (entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None, state)
+    return PastCharge(entry.sequence, time, *facts)

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from hubbub.accounting.cost import blocks_of_facts
+from hubbub.accounting.reviews import PUBLISHED
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.left_out import Clamp, Evidence, LeftOut, Share
@@ -38,11 +39,10 @@ from hubbub.sql.relations import (
     Union,
     UnitWindow,
     columns,
+    scans,
     window_expressions,
 )
 
-#: Keys of the owner's profiles start with this word. An analyst's keys start with "key", "replay" or "plan".
-PUBLISHED = "profile"
 #: Which of several bounds that a query found is stated.
 _ORDER = ("rows", "sum", "cells")
 
@@ -210,26 +210,12 @@ def _named(source: str) -> str:
 def _lengths(rel: Rel, private: set[str]) -> dict[str, Bounds]:
     """Return how many elements are read of each list of which the query reads a part."""
     read: dict[str, Bounds] = {}
-    for scan, source in ((each, source) for each in _scans(rel) for source in each.sources):
+    for scan, source in ((each, source) for each in scans(rel) for source in each.sources):
         part = part_of(source)
         length = None if part is None else scan.table.column(length_name(part[0]))
         if part is not None and length is not None and length.bounds is not None and scan.table.name in private:
             read[_named(length.name)] = length.bounds
     return read
-
-
-def _scans(rel: Rel) -> Iterator[Scan]:
-    match rel:
-        case Scan():
-            yield rel
-        case Join():
-            yield from _scans(rel.left)
-            yield from _scans(rel.right)
-        case Union():
-            for each in rel.inputs:
-                yield from _scans(each)
-        case _:
-            yield from _scans(rel.input)
 
 
 def _found_bounds(plan: Plan, scan: Scan, source: str) -> Bounds | None:

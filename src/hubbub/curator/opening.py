@@ -11,6 +11,7 @@ from hubbub.accounting.declarations import problems
 from hubbub.accounting.ledger import Ledger, now
 from hubbub.accounting.sqlite import SqliteStore, reserve
 from hubbub.accounting.store import Store
+from hubbub.accounting.witness import WitnessedAnchor, open_witness
 from hubbub.config import Config
 from hubbub.core.schema import Table
 from hubbub.curator import Curator, keys
@@ -43,7 +44,12 @@ def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False
 
 
 def anchor_of(config: Config) -> Anchor:
-    """Give the ledger's anchor."""
+    """Give the ledger's anchor, with its witness if there is one."""
+    anchor, place = _anchor(config), config.places.witness
+    return anchor if place is None else WitnessedAnchor(anchor, open_witness(place, config.path.parent))
+
+
+def _anchor(config: Config) -> Anchor:
     if config.places.anchor is not None:
         return FileAnchor(config.path.parent / config.places.anchor)
     if is_postgres(config):

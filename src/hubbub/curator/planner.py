@@ -17,6 +17,7 @@ from hubbub.core.asked import once
 from hubbub.core.schema import Table
 from hubbub.curator import work
 from hubbub.curator.batch import prepare_batch
+from hubbub.curator.noise_choice import AS_ASKED, NoiseChoice, choose_noise, shown_caps
 from hubbub.curator.open_blocks import OpenBlocks
 from hubbub.curator.public_query import PublicQuery, public_query
 from hubbub.curator.public_rows import PublicRowsQuery, public_rows_query
@@ -85,6 +86,25 @@ class Planner:
             key = ("plan", analyst, question.exact(), salt, _reads(visible))
             return once(key, lambda: self._plan_in_time(analyst, question, visible, salt=salt), weigh=_weight)
 
+    def noise(self, analyst: str, question: Question) -> NoiseChoice:
+        """Choose the noise of a query that is asked by accuracy; of every other one it is that of the plan."""
+        given = question.noise is not None or question.within is None or question.epsilon is not None
+        if given or calls.is_call(question.sql):
+            return AS_ASKED
+        with deadline.limit_planning():
+            visible = self.open_blocks.of({name: self.tables[name] for name in self.datasets(analyst)})
+            key = ("noise", analyst, question.exact(), _reads(visible))
+            return once(key, lambda: self._noise_in_time(analyst, question, visible), weigh=lambda _: 100)
+
+    def _noise_in_time(self, analyst: str, question: Question, visible: Mapping[str, Table]) -> NoiseChoice:
+        query = within_blocks(_bind(question, visible))
+        if isinstance(query, Queries):
+            return AS_ASKED
+        delta = self.delta(analyst, query.tables, question, selects_groups=selects_groups(query))
+        policy, names = self.config.policy, [table.name for table in query.tables if table.unit is not None]
+        caps = [cap for name in names for cap in shown_caps(policy, analyst, name)]
+        return choose_noise(query, question, delta=delta, caps=caps)
+
     def _plan_in_time(
         self, analyst: str, question: Question, visible: Mapping[str, Table], *, salt: str
     ) -> PreparedAnalysis:
@@ -95,12 +115,17 @@ class Planner:
             return self._plan_queries(analyst, question, query, salt)
         delta = self.delta(analyst, query.tables, question, selects_groups=selects_groups(query))
         if question.wants_accuracy():
-            epsilon = solve(query, within=question.within or 0, delta=delta, **question.planner_options(query))
+            target = question.within or 0
+            epsilon = solve(
+                query, within=target, delta=delta, noise=question.known_noise, **question.planner_options(query)
+            )
         else:
             epsilon = question.requested_epsilon()
         options = self._render_options(query.tables, salt)
         most = self.config.max_cells if query.after is None else size.json_cells(self.config.max_cells)
-        planned = prepare_query(query, question, options, epsilon=epsilon, delta=delta, most=most)
+        planned = prepare_query(
+            query, question, options, epsilon=epsilon, delta=delta, most=most, noise=question.known_noise
+        )
         size.check(planned.plan, most=most, joint=question.joint)
         self._check_work(planned.plan)
         return running_totals(planned, question, options, delta=delta)
@@ -118,6 +143,7 @@ class Planner:
             epsilon=epsilon,
             delta=delta,
             most=size.json_cells(self.config.max_cells),
+            noise=question.known_noise,
         )
         for part in prepared.parts:
             self._check_work(part.plan)
@@ -152,6 +178,13 @@ class Planner:
             )
 
         table = visible.get(str(call.arguments.get("table")))
+        if call.name in NOT_BY_BLOCK and table is not None and table.name in self.config.policy.reviews:
+            raise QueryError(
+                "HB796",
+                f"{call.name} gives answers over time, and answers on {table.name} are reviewed before they are shown. "
+                "Nothing was charged.",
+                "Use a query or another analysis, whose answer can be reviewed as a whole.",
+            )
         if call.name in NOT_BY_BLOCK and table is not None and table.blocks is not None:
             raise QueryError(
                 "HB796",

@@ -1,17 +1,21 @@
 """Public tables: bounds, values and unique columns are read from the data instead of declared.
 
-Tested in tests/curator/test_path.py.
+Tested in tests/curator/test_public.py.
 """
 
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from hubbub.config.dataset import DatasetConfig
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
-from hubbub.engines.base import Engine, EngineLimits
+from hubbub.engines import files
+from hubbub.engines.base import DataSource, Engine, EngineLimits
 from hubbub.engines.multi_engine import open_engine
 from hubbub.engines.registry import engine_named
 from hubbub.errors import ConfigError, RunError
@@ -23,6 +27,8 @@ from hubbub.sql.relations import Scan
 
 #: The values of a column with more distinct values than this are not listed.
 MAX_VALUES = 10_000
+#: Bytes of a file, and the number of files, whose tables are kept.
+_SMALL_FILE, _MOST_FILES = 1 << 20, 32
 #: Bounds are searched in these ranges: infinities and dates outside common calendars are ignored.
 _SENSIBLE = {
     Kind.INTEGER: ("-1.0e300", "1.0e300"),
@@ -32,8 +38,53 @@ _SENSIBLE = {
 }
 
 
+class _ReadFiles:
+    """What was read of small public files in this process, so that a file is not read again while it stays the same."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[tuple[bytes, str | None], tuple[DatasetConfig, Table]] = OrderedDict()
+        self._lock = Lock()
+
+    def table(self, dataset: DatasetConfig, read: Callable[[], Table]) -> Table:
+        """Return the table of a file with this content and these declarations."""
+        content = self._content(dataset.place)
+        if content is None:
+            return read()
+        key = (content, dataset.place.table)
+        with self._lock:
+            kept = self._tables.get(key)
+        if kept is not None and kept[0] == replace(dataset, place=kept[0].place):
+            return kept[1]
+        table = read()
+        if self._content(dataset.place) == content:  # else it was changed meanwhile
+            with self._lock:
+                self._tables[key] = dataset, table
+                while len(self._tables) > _MOST_FILES:
+                    self._tables.popitem(last=False)
+        return table
+
+    @staticmethod
+    def _content(place: DataSource) -> bytes | None:
+        """Hash a small file with its format; None for everything else."""
+        if place.form not in ("csv", "parquet", "duckdb", "sqlite"):
+            return None
+        try:
+            if place.path.stat().st_size > _SMALL_FILE:
+                return None
+            return place.form.encode() + files.digest(place)
+        except OSError:
+            return None
+
+
+_FILES = _ReadFiles()
+
+
 def read_public_table(dataset: DatasetConfig, limits: EngineLimits) -> Table:
     """Complete the schema of a public table: values and bounds of its columns, unique columns, and sizes."""
+    return _FILES.table(dataset, lambda: _read(dataset, limits))
+
+
+def _read(dataset: DatasetConfig, limits: EngineLimits) -> Table:
     engine = open_engine([dataset.view], frozenset(), limits=limits)
     try:
         reader = _Reader(engine, dataset.table.name)

@@ -209,7 +209,13 @@ def solve_queries(queries: Queries, question: Question, delta: Fraction) -> Frac
     _refuse_options(queries, question)
     count = len(queries.parts)
     shares = [
-        solve(query, within=question.within or 0, delta=_share(delta, queries), **question.planner_options(query))
+        solve(
+            query,
+            within=question.within or 0,
+            delta=_share(delta, queries),
+            noise=question.known_noise,
+            **question.planner_options(query),
+        )
         for query in queries.parts
     ]
     return count * max(shares)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 from hubbub.analyses.base import PreparedAnalysis, Setting
 from hubbub.answers.options import exact_parameter
@@ -18,6 +18,7 @@ from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
 from hubbub.sql.expressions import Col
 from hubbub.sql.generate import duckdb_sql
+from hubbub.sql.noise import Noise
 from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
 from hubbub.sql.spellings import is_ambiguous
@@ -53,6 +54,7 @@ class Question:
     combine        pay less where earlier releases and a new one together are as exact as the price or target asks
     free           answer only from earlier releases, however exact that is, and charge nothing
     intervals      "each" interval holds with 95%, or all of the answer at once ("joint"); computed from the same noise
+    noise          "laplace" or "gaussian"; None: of the smaller error, or of the least cost for a margin of error
     user_function  prepares an analysis of user-defined code; text and requests cannot carry it
     """
 
@@ -70,6 +72,7 @@ class Question:
     intervals: str = "each"
     combine: bool = False
     free: bool = False
+    noise: Noise | None = None
     user_function: Callable[[Setting], PreparedAnalysis] | None = None
 
     @property
@@ -129,9 +132,19 @@ class Question:
             weights[names[name]] = numbers.in_range(weight, f"the weight of {name}", Fraction(1, 1000), Fraction(1000))
         return {"groups": self.groups, "rows": self.rows, "weights": weights, "joint": self.joint}
 
+    @property
+    def known_noise(self) -> Noise | None:
+        """The kind of noise that is asked for, if it is one."""
+        if self.noise not in (None, *get_args(Noise)):
+            raise ParameterError(
+                "HB553", f"{str(self.noise)[:40]!r} is not a kind of noise.", "Use 'laplace' or 'gaussian'."
+            )
+        return self.noise
+
     def refuse_for_call(self) -> None:
         """Reject options that only SQL queries have."""
         given = {"within": self.within, "parameters": self.parameters, "weights": self.weights, "raw": self.raw}
+        given |= {"noise": self.noise}
         given["intervals"] = self.joint
         for name, value in given.items():
             if value not in (None, (), [], {}, False):
@@ -160,7 +173,7 @@ class Question:
 
     def exact(self) -> Hashable:
         """Give everything that a plan depends on, with its types: two questions that are equal in it are the same."""
-        options = (self.epsilon, self.within, self.delta, self.groups, self.rows, self.raw, self.intervals)
+        options = (self.epsilon, self.within, self.delta, self.groups, self.rows, self.raw, self.intervals, self.noise)
         listed = (*self.parameters, *(part for item in (self.weights or {}).items() for part in item))
         typed = tuple((type(value), repr(value)) for value in (*options, *listed))
         return self.sql, self.dialect, len(self.parameters), typed, self.user_function
@@ -171,6 +184,7 @@ class Question:
         options += [f"{name} = {value}" for name, value in (("groups", self.groups), ("rows", self.rows)) if value]
         options += [f"weight of {name} = {weight}" for name, weight in sorted((self.weights or {}).items())]
         options += ["raw"] if self.raw else []
+        options += [] if self.noise is None else [f"noise = {self.known_noise!r}"]
         # queries with different meanings must not share a replay key
         options += [f"dialect = {self.dialect}"] if self._is_ambiguous() else []
         return f"{text} -- {', '.join(options)}" if options else text

@@ -71,7 +71,7 @@ def receipt(
         "bounds": None if planned.limits is None else planned.limits.to_json(),
         "left_out": left_out.to_json(),
         **planned.receipt_facts,
-        "declared": declared_hash(table.shown() for table in planned.private),
+        "declared": declared_hash(planned.private),
         "wording": WORDING,
         "derivation": list(planned.derivation),
         "event": planned.event_facts,

@@ -19,6 +19,7 @@ from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.analyses.base import PreparedAnalysis
 from hubbub.core import chunked_json, wire
+from hubbub.core.asked import Same, once
 from hubbub.core.events import Event, to_facts
 from hubbub.core.schema import Column, Table
 
@@ -44,10 +45,18 @@ def key(text: str, *, event: Event, epsilon: Fraction, tables: Iterable[Table], 
 def declared_hash(tables: Iterable[Table]) -> str:
     """Hash what is declared about tables, so that a receipt can be compared with today's declarations.
 
-    Pass tables as analysts see them: a hash of hidden columns would let them check guesses.
+    Hidden columns are left out: with a hash of them, analysts could check guesses.
     """
-    facts = [_declared(table) for table in sorted(tables, key=lambda table: table.name)]
-    return sha256(canonical(facts).encode()).hexdigest()
+    listed = tuple(tables)
+
+    def hashed() -> str:
+        facts = [_declared(table.shown()) for table in sorted(listed, key=lambda table: table.name)]
+        return sha256(canonical(facts).encode()).hexdigest()
+
+    # a table that was made for one query is kept with the key
+    return once(
+        ("declared", *map(Same, listed)), hashed, weigh=lambda _: 100 * sum(len(each.columns) for each in listed)
+    )
 
 
 def _declared(table: Table) -> dict[str, Any]:

@@ -15,17 +15,19 @@ from hubbub.accounting.calls import Charge, ChargeRequest
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import blocks_of_facts
 from hubbub.accounting.ledger import Ledger
+from hubbub.accounting.reviews import Reviews
 from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.estimate import FreeAnswer
 from hubbub.answers.release import Release
 from hubbub.config import Config
-from hubbub.core.asked import once
+from hubbub.core.asked import Same, once
 from hubbub.core.events import Composed
 from hubbub.core.schema import Table
 from hubbub.curator.derived_answer import DerivedAnswer, paper_of
 from hubbub.curator.earlier import MOST, EarlierReleases
 from hubbub.curator.history import Unseen
+from hubbub.curator.planner import Planner
 from hubbub.curator.published import data_facts
 from hubbub.curator.query import PreparedQuery
 from hubbub.curator.question import Question
@@ -99,27 +101,14 @@ def _sources(
         unseen,
         described=described,
         data=data,
-        key=_Same(planned),
+        key=Same(planned),
     )
     return [each for each in sources if _same_data(snapshot, each.number, planned, versions)]
 
 
-class _Same:
-    """A plan as a key: equal to itself alone, because plans are kept as they are (`core.asked`)."""
-
-    def __init__(self, planned: PreparedQuery) -> None:
-        self._planned = planned
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other._planned is self._planned
-
-    def __hash__(self) -> int:
-        return id(self._planned)
-
-
 def _key(what: str, planned: PreparedQuery, sources: Sequence[Source]) -> Hashable:
     """Say what an offer follows from: the plan, and the releases that may be seen; a release never changes."""
-    return what, _Same(planned), tuple(each.number for each in sources)
+    return what, Same(planned), tuple(each.number for each in sources)
 
 
 def _held(planned: PreparedQuery) -> int:
@@ -238,9 +227,10 @@ def _combined(planned: PreparedQuery, sources: Sequence[Source]) -> Fraction | N
 class Reuse:
     """Answers what earlier releases determine, for the analysts of one hubbub.yaml."""
 
-    def __init__(self, config: Config, ledger: Ledger, replays: ReplayKeys) -> None:
+    def __init__(self, config: Config, ledger: Ledger, replays: ReplayKeys, reviews: Reviews) -> None:
         self._config = config
         self._ledger = ledger
+        self._reviews = reviews
         self._replays = replays
         self._earlier = EarlierReleases()
 
@@ -254,7 +244,8 @@ class Reuse:
         """Find what earlier releases tell about a query."""
         others = sharing(self._config, analyst, [table.name for table in planned.private])
         with self._ledger.snapshot() as snapshot:
-            return find(self._earlier, snapshot, analyst, planned, versions, others=others, unseen=unseen)
+            hidden = unseen | self._reviews.held_in(snapshot)
+            return find(self._earlier, snapshot, analyst, planned, versions, others=others, unseen=hidden)
 
     def offer(self, analyst: str, planned: PreparedAnalysis, unseen: Unseen) -> FreeAnswer | None:
         """Say what earlier releases tell about a query, for the data of the newest charge: an estimate reads no data.
@@ -327,16 +318,42 @@ class Reuse:
             body = snapshot.body(part.receipt["ledger"][0]["sequence"])
         return None if body is None else (body, True)
 
+    def with_noise(
+        self,
+        analyst: str,
+        question: Question,
+        planner: Planner,
+        salt: str,
+        versions: Callable[[PreparedAnalysis], Mapping[str, str]],
+        key: str | None,
+    ) -> Question:
+        """Choose the noise of a query that is asked by accuracy, unless it was charged before as it is planned alone.
+
+        Then that charge still answers it, found by its own key or that of a request.
+        """
+        noise = planner.noise(analyst, question).noise
+        if noise is None:
+            return question
+        planned, text = planner.plan(analyst, question, salt=salt), question.text()
+        base = self._replays.key(analyst, planned, text, versions(planned), planned.event)
+        earlier = self._ledger.recall(analyst, f"{base if key is None else f'key {key}'} {planned.private[0].name}")
+        charged = earlier is not None and earlier.entry.query == text
+        return question if charged else replace(question, noise=noise)
+
     def _combined_price(
         self, analyst: str, planned: PreparedQuery, versions: Mapping[str, str], unseen: Unseen
     ) -> Fraction | None:
         """Find the least part of the price, in tenths, at which a new release and earlier ones are as exact together.
 
-        Whether there is one depends on descriptions and noises of releases, and of one that was not drawn.
+        Whether there is one depends on descriptions and noises of releases, and of one that was not drawn. There is
+        none where the new release may have to be approved first: each new try would buy another one.
         """
+        if not self._config.policy.reviews.keys().isdisjoint(table.name for table in planned.private):
+            return None
         others = sharing(self._config, analyst, [table.name for table in planned.private])
         with self._ledger.snapshot() as snapshot:
-            sources = _sources(self._earlier, snapshot, (analyst, *others), planned, versions, unseen)
+            hidden = unseen | self._reviews.held_in(snapshot)
+            sources = _sources(self._earlier, snapshot, (analyst, *others), planned, versions, hidden)
         if not sources:
             return None
         return once(
@@ -391,4 +408,7 @@ class Reuse:
         key = self._replays.key(analyst, planned, text, versions, planned.event)
         if (analyst, key) in unseen:
             return None
-        return self._ledger.recall(analyst, f"{key} {planned.private[0].name}")
+        charge = self._ledger.recall(analyst, f"{key} {planned.private[0].name}")
+        with self._ledger.snapshot() as snapshot:  # after the charge was read, so that it is in the snapshot
+            held = (analyst, key) in self._reviews.held_in(snapshot)
+        return None if held else charge

@@ -1,6 +1,6 @@
-"""Running totals in SQL: `SELECT month, SUM(COUNT(*)) OVER (ORDER BY month) … GROUP BY month`.
+"""Running totals in SQL: `SELECT month, SUM(COUNT(*)) OVER (ORDER BY month) … GROUP BY month`, and sliding windows.
 
-Where sums that are chosen for running totals give them with less noise than adding up noisy counts, the query is
+Where sums that are chosen for such totals give them with less noise than adding up noisy counts, the query is
 planned with these sums, and says so; otherwise it stays as it is.
 """
 
@@ -48,6 +48,10 @@ _ORDERED = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.INTEGER})
 _FRAMES = frozenset(
     {("ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW"), ("RANGE", "UNBOUNDED", "PRECEDING", "CURRENT ROW")}
 )
+#: A sliding window must have at least this share less variance: it is searched for, and may be the counts themselves.
+_GAIN = 0.99
+#: Frames of more rows have no key of so many values.
+_DIGITS = 6
 _CLAUSES = frozenset({"expressions", "from", "from_", "order"})
 
 
@@ -59,12 +63,19 @@ class TotalColumn:
     along  the place of its ordered key among the keys
     key    the name of that key, as it is released
     keys   for each released key, its place among the keys of the query
+    width  of a sliding window, how many values it has; None: from the first value on
     """
 
     place: int
     along: int
     key: str
     keys: tuple[int, ...]
+    width: int | None = None
+
+    def terms(self, ranks: Sequence[int]) -> NDArray[np.int64]:
+        """Give the number of counts in each total."""
+        most = len(ranks) if self.width is None else self.width
+        return np.minimum(1 + np.asarray(ranks, dtype=np.int64), most).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +145,18 @@ class PreparedRunningTotals(PreparedAnalysis):
         return Answer(tuple(output), tuple(columns), tuple(low), tuple(high), nothing)
 
     def _steps(self, totals: Floats) -> Floats:
-        """Give the difference of each total to the one before it, among cells that differ in the ordered key alone."""
+        """Give the counts whose totals these are, among cells that differ in the ordered key alone.
+
+        That is the difference of each total to the one before it, and where a window leaves a count behind, that count.
+        """
         shape = [domain.size for domain in self.query.cells[0].domains]
         moved = np.moveaxis(totals.reshape(shape), self.column.along, 0)
         steps = np.empty_like(moved)
         order = np.argsort(np.asarray(self.ranks))
-        steps[order] = np.diff(moved[order], axis=0, prepend=0)
+        counts = np.diff(moved[order], axis=0, prepend=0)
+        for place in range(self.column.width or len(counts), len(counts)):
+            counts[place] += counts[place - (self.column.width or 0)]
+        steps[order] = counts
         return np.moveaxis(steps, 0, self.column.along).reshape(-1)
 
 
@@ -153,6 +170,7 @@ def running_totals(
     """
     column = _total(planned)
     asked = question.wants_accuracy() or question.joint or question.weights or question.raw or question.combine
+    asked = asked or question.noise is not None
     if column is None or asked or planned.given != (None, None) or planned.plan.work is not None:
         return planned
     plan = planned.plan
@@ -165,12 +183,15 @@ def running_totals(
         counted = counted_table(
             linear.table, [linear.columns[name] for name in sorted(linear.columns)], tables, options
         )
-        found = running_counts(linear, column.along, ranks, counted, noise_budgets(planned.epsilon, delta))
+        found = running_counts(
+            linear, column.along, ranks, counted, noise_budgets(planned.epsilon, delta), column.width
+        )
     except (QueryError, ParameterError):
         return planned
     if found is None:
         return planned
-    added = plan.measures[0].deviation ** 2 * (1 + np.asarray(ranks))
+    share = 1.0 if column.width is None else _GAIN
+    added = plan.measures[0].deviation ** 2 * column.terms(ranks) * share
     if not (found.variances.mean() < added.mean() and found.variances.max() < added.max()):
         return planned
     return _prepared(planned, found, column, ranks, delta=delta)
@@ -186,7 +207,7 @@ def _prepared(
 ) -> PreparedRunningTotals:
     plan = planned.plan
     half = float(found.half_widths().max())
-    summed = planned.expected[0].plus_minus * math.sqrt(max(ranks) + 1)
+    summed = planned.expected[0].plus_minus * math.sqrt(column.terms(ranks).max())
     name = "" if plan.query.after is None else plan.query.after.outputs[column.place][0]
     expected = replace(
         planned.expected[0],
@@ -221,9 +242,14 @@ def _derivation(found: RunningCounts, column: TotalColumn, half: float, summed: 
         if isinstance(found.mechanism, Gaussian)
         else f"they move by at most {moved.l1:,} (L1): Laplace noise of scale {brief(found.mechanism.scale)}"
     )
-    strategy = {"root": "the square root of the matrix of running totals", "groups": "single counts and groups of them"}
+    strategy = {
+        "dense": "weighted sums of all counts",
+        "root": "the square root of the matrix of running totals",
+        "groups": "single counts and groups of them",
+    }
+    what = "running totals" if column.width is None else f"sums of the last {column.width} values"
     return (
-        f"running totals along {column.key}: {found.block.strategy.sums:,} weighted sums of counts of "
+        f"{what} along {column.key}: {found.block.strategy.sums:,} weighted sums of counts of "
         f"{counted.table.name}, by {strategy.get(found.strategy.name, found.strategy.name)}; {kept}",
         noise,
         f"totals are estimated from these sums by least squares: at most ±{half:.4g}, and about ±{summed:.4g} if noisy "
@@ -283,36 +309,43 @@ def _window(after: After, places: Sequence[int], keys: Sequence[str], count: str
         shown = each.this if isinstance(each, exp.Alias) else each
         if isinstance(shown, exp.Column) and shown.name in keys:
             continue
-        key = _ordered_key(shown, keys, count)
+        key, width = _ordered_key(shown, keys, count)
         if key is None:
             return None
-        totals.append(TotalColumn(place, places[keys.index(key)], key, tuple(places)))
+        totals.append(TotalColumn(place, places[keys.index(key)], key, tuple(places), width))
     return totals[0] if len(totals) == 1 else None
 
 
-def _ordered_key(shown: exp.Expression, keys: Sequence[str], count: str) -> str | None:
-    """Give the key that SUM(count) OVER (PARTITION BY all other keys ORDER BY key) runs along."""
+def _ordered_key(shown: exp.Expression, keys: Sequence[str], count: str) -> tuple[str | None, int | None]:
+    """Give the key that SUM(count) OVER (PARTITION BY all other keys ORDER BY key) runs along, and the window's width.
+
+    Every cell of the keys is released, so that a frame of n rows is one of n values of the key.
+    """
     if not isinstance(shown, exp.Window) or type(shown.this) is not exp.Sum or not _is_column(shown.this.this, count):
-        return None
+        return None, None
     parts = shown.args.get("partition_by") or []
     order, spec = shown.args.get("order"), shown.args.get("spec")
     known = {"this", "partition_by", "order", "spec", "over"}
     if any(value and name not in known for name, value in shown.args.items()) or not isinstance(order, exp.Order):
-        return None
+        return None, None
     terms = order.expressions
     if len(terms) != 1 or not isinstance(terms[0], exp.Ordered) or terms[0].args.get("desc"):
-        return None
+        return None, None
     if terms[0].args.get("nulls_first") or not isinstance(terms[0].this, exp.Column):
-        return None
+        return None, None
     key = terms[0].this.name
     others = [each.name for each in parts if isinstance(each, exp.Column)]
     if len(others) != len(parts) or key not in keys or sorted([*others, key]) != sorted(keys):
-        return None
-    if spec is not None:
-        frame = tuple(str(spec.args.get(name)) for name in ("kind", "start", "start_side", "end"))
-        if frame not in _FRAMES or spec.args.get("exclude"):
-            return None
-    return key
+        return None, None
+    if spec is None:
+        return key, None
+    kind, *frame = (str(spec.args.get(name)) for name in ("kind", "start", "start_side", "end"))
+    if spec.args.get("exclude"):
+        return None, None
+    if (kind, *frame) in _FRAMES:
+        return key, None
+    before = frame[0] if kind == "ROWS" and frame[1:] == ["PRECEDING", "CURRENT ROW"] else ""
+    return (key, int(before) + 1) if before.isascii() and before.isdecimal() and len(before) < _DIGITS else (None, None)
 
 
 def _is_column(expression: exp.Expression | None, name: str) -> bool:

@@ -15,10 +15,12 @@ from hubbub.curator import Curator
 from hubbub.curator.planner import UNSALTED
 from hubbub.curator.question import Question
 from hubbub.curator.schedule_list import MAX_WAIT, Schedule, Schedules
-from hubbub.errors import HubbubError, ParameterError, QueryError
+from hubbub.errors import HubbubError, ParameterError, QueryError, ReviewError
 
 #: A query that does not use both parameters, or allows no block.
 _NOT_BY_BLOCK = frozenset({"HB509", "HB794"})
+#: Why the queries of an analyst do not run.
+PAUSED = "paused: the tokens of {} are revoked"
 _EXAMPLE = "Restrict it to one block by two parameters: WHERE {column} >= $1 AND {column} < $2."
 
 
@@ -112,8 +114,14 @@ def due_now(curator: Curator, schedule: Schedule) -> list[str]:
     return [block_name(blocks.by, block) for block in due(schedule, blocks, curator.open_blocks.today(), closed)]
 
 
-def run_due(curator: Curator, schedules: Schedules) -> Iterator[ScheduledRun]:
+def _nobody(_: str) -> bool:
+    return False
+
+
+def run_due(curator: Curator, schedules: Schedules, paused: Callable[[str], bool] = _nobody) -> Iterator[ScheduledRun]:
     """Run each scheduled query for each of its blocks that has no answer yet, and yield what became of it.
+
+    The queries of analysts who are `paused` do not run.
 
     Theorem (Once for each block). However often this is started, killed and run at the same time, a scheduled query is
     charged at most once for each block, to that block alone, and has at most one answer for it.
@@ -125,6 +133,9 @@ def run_due(curator: Curator, schedules: Schedules) -> Iterator[ScheduledRun]:
     Tested   tests/curator/test_schedule.py::test_a_query_runs_once_for_each_block_however_often_it_is_killed
     """
     for schedule in schedules.list():
+        if paused(schedule.analyst):
+            yield ScheduledRun(schedule.name, "", PAUSED.format(schedule.analyst))
+            continue
         if blocks_of(curator, schedule) is None:
             yield ScheduledRun(schedule.name, "", f"{schedule.dataset} has no such blocks any more.")
         for block in due_now(curator, schedule):
@@ -163,7 +174,10 @@ def answer(curator: Curator, schedule: Schedule, block: str) -> Release | None:
 
     Analysts may name an answer as they like, also by this key: the answer to another question is not the answer.
     """
-    blocks, found = blocks_of(curator, schedule), curator.recall(schedule.analyst, ledger_name(schedule, block))
+    try:
+        blocks, found = blocks_of(curator, schedule), curator.recall(schedule.analyst, ledger_name(schedule, block))
+    except ReviewError:
+        return None
     if blocks is None or found is None:
         return None
     asked = schedule.question(blocks, block_number(blocks.by, block))

@@ -3,7 +3,6 @@
 Tested in tests/curator/test_schedule.py.
 """
 
-import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from hubbub.accounting.policy import is_name
 from hubbub.core.blocks import Blocks, start
 from hubbub.curator.question import Question
 from hubbub.errors import LedgerError, ParameterError
-from hubbub.private_files import private_file, replace_text
+from hubbub.private_files import locked, replace_text
 
 FILE = "schedules.json"
 #: Format 1 has no `wait`: its queries run as soon as a block has ended.
@@ -112,8 +111,7 @@ class Schedules:
     def _locked(self) -> Iterator[dict[tuple[str, str], Schedule]]:
         """Yield the scheduled queries by analyst and name, and save changes atomically."""
         try:
-            with private_file(self._path.with_suffix(".lock"), "a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with locked(self._path.with_suffix(".lock")):
                 text = self._path.read_text() if self._path.exists() else json.dumps({"format": FORMAT, "queries": []})
                 content = json.loads(text)
                 if content["format"] not in (FORMAT, _OLD):

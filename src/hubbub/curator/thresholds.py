@@ -6,7 +6,6 @@
 Each answer is an entry of the ledger, so a restored state gives no answer twice, and an auditor sees all of them.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -32,7 +31,7 @@ from hubbub.curator.question import Question
 from hubbub.curator.replay import declared_hash
 from hubbub.errors import ParameterError, QueryError, SpentError
 from hubbub.noise.source import SEED, SeededSource
-from hubbub.private_files import create_folder, open_private, private_file
+from hubbub.private_files import create_folder, locked, open_private
 
 _EMPTY = facts_text(Composed(()))
 #: The end of the text of a comparison.
@@ -249,7 +248,7 @@ def _asked(text: str) -> str:
 
 def _data(planned: Comparison, versions: Mapping[str, str]) -> str:
     """Hash what an answer depends on besides the question: declarations, and versions also of public tables."""
-    declared = declared_hash(table.shown() for table in planned.tables)
+    declared = declared_hash(planned.tables)
     return sha256(canonical([declared, dict(versions)]).encode()).hexdigest()[:16]
 
 
@@ -276,8 +275,7 @@ def _locked(secrets: Path, opened: Entry) -> Iterator[Path]:
     """Lock a session and give the path of its secret; the ledger's hash of the charge names it."""
     create_folder(secrets)
     path = secrets / f"{opened.hash.hex()}.seed"
-    with private_file(path.with_suffix(".lock"), "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(path.with_suffix(".lock")):
         yield path
 
 

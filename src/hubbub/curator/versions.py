@@ -5,7 +5,6 @@ this file is lost. Older versions of hubbub wrote the counter alone. A block has
 last changed; several blocks have their common name, or a hash of their names instead of random digits.
 """
 
-import fcntl
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from hubbub.core.secret import Secret
 from hubbub.engines.base import UnreachableError
 from hubbub.errors import LedgerError, RunError
-from hubbub.private_files import private_file, replace_text
+from hubbub.private_files import locked, replace_text
 
 #: Hashes the rows of a dataset, where that tells more than its fingerprint.
 Content = Callable[[], Secret[bytes] | None]
@@ -135,8 +134,7 @@ class Versions:
     def _known(self, *, changes: bool = True) -> Iterator[dict[str, dict[str, int | str]]]:
         """Yield the version names of all datasets, and save changes."""
         try:
-            with private_file(self._path.with_suffix(".lock"), "a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with locked(self._path.with_suffix(".lock")):
                 text = self._path.read_text() if self._path.exists() else "{}"
                 known: dict[str, dict[str, int | str]] = json.loads(text)
                 yield known

@@ -17,6 +17,7 @@ from rich.panel import Panel
 from hubbub.answers import render, terminal
 from hubbub.answers.cell_text import format_remaining
 from hubbub.answers.options import Options
+from hubbub.answers.release import Release
 from hubbub.core.numbers import brief
 from hubbub.curator.session import Session, open_session
 from hubbub.demo.server import serve
@@ -70,7 +71,15 @@ def run(console: Console, *, once: bool) -> None:
     console.print(_NEXT)
 
 
-def _tour(session: Session, console: Console) -> None:
+def tour(console: Console) -> list[tuple[str, Release]]:
+    """Take the tour without a server; return its queries and their answers."""
+    with TemporaryDirectory(prefix="hubbub-demo-") as folder:
+        lay_out(Path(folder))
+        with open_session(Path(folder) / "hubbub.yaml") as session:
+            return _tour(session, console)
+
+
+def _tour(session: Session, console: Console) -> list[tuple[str, Release]]:
     about = terminal.facts(
         (
             ("Data", "the RAND Health Insurance Experiment: 20,190 person-years of 5,912 people (bundled)"),
@@ -84,6 +93,7 @@ def _tour(session: Session, console: Console) -> None:
     )
     console.print(Panel(about, title="hubbub demo", title_align="left", border_style="cyan"))
     _show_budget(session, console, "Budget before")
+    answers = []
     for number, step in enumerate(STEPS, 1):
         console.print(f"\n[bold cyan]{number}  {step.question}[/]")
         _indented(console, f"[dim]{escape(step.sql)}[/]")
@@ -91,7 +101,8 @@ def _tour(session: Session, console: Console) -> None:
         margins = ", ".join(f"{output.name} {render.margin(output)}" for output in estimate.expected)
         cost = f"privacy cost ε = {step.options['epsilon']}; margin of error (95%): {escape(margins)}"
         _indented(console, f"[cyan]Estimate[/] {cost}\n")
-        _indented(console, render.rows(session.query(step.sql, **step.options)))
+        answers.append((step.sql, session.query(step.sql, **step.options)))
+        _indented(console, render.rows(answers[-1][1]))
         _indented(console, f"\n{escape(step.remark)}")
     again = session.query(STEPS[0].sql, **STEPS[0].options)
     console.print("\n[bold cyan]4  The first query again[/]")
@@ -105,6 +116,7 @@ def _tour(session: Session, console: Console) -> None:
         _indented(console, terminal.problem(refusal))
     console.print()
     _show_budget(session, console, "Budget after")
+    return answers
 
 
 def _indented(console: Console, content: RenderableType) -> None:

@@ -5,8 +5,7 @@ Tested in tests/gateway/test_session.py.
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from typing import Any
 
@@ -15,76 +14,15 @@ from hubbub.errors import HubbubError, LedgerError, ParameterError
 from hubbub.gateway import copy, failures, statements, wire
 from hubbub.gateway.asker import Asker
 from hubbub.gateway.lexer import split
-from hubbub.gateway.result import Notice, PgColumns, PgResult
-from hubbub.gateway.values import BINARY, STRING, Parameter, decode, encode_binary, encode_text
+from hubbub.gateway.outbox import Outbox
+from hubbub.gateway.portals import Portal, Prepared, Row, data_rows, describe_rows, show_columns
+from hubbub.gateway.result import Notice, PgResult
+from hubbub.gateway.values import STRING, decode
 from hubbub.gateway.wire import Body
 from hubbub.server.query_pool import clock
 
 #: Limits of one connection: prepared statements, their characters, portals, and rows that portals hold.
 MAX_PREPARED, MAX_TEXT, MAX_PORTALS, MAX_HELD_ROWS = 1000, 8 << 20, 100, 2_000_000
-#: Bytes that are written before the client has to read.
-_CHUNK = 1 << 16
-#: Seconds within which a client has to read what was written.
-WRITE_SECONDS = 60.0
-
-Row = tuple[Any, ...]
-Parameters = tuple[Parameter, ...]
-
-
-@dataclass(eq=False)
-class Prepared:
-    """A prepared statement; `columns` are those that the client was told, if it asked."""
-
-    text: str
-    statement: statements.Statement | None
-    kinds: Sequence[int]
-    columns: PgColumns | None = None
-    described: bool = False
-
-
-@dataclass(eq=False)
-class Portal:
-    """A statement with its parameters, and as much of its result as was not sent yet."""
-
-    prepared: Prepared
-    parameters: Parameters = ()
-    formats: Sequence[int] = ()
-    columns: PgColumns | None = None
-    result: PgResult | None = None
-    sent: int = 0
-
-
-@dataclass
-class Outbox:
-    """What is to be written, in parts."""
-
-    writer: asyncio.StreamWriter
-    parts: list[bytes] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, part: bytes) -> None:
-        """Add a message."""
-        self.parts.append(part)
-        self.size += len(part)
-
-    async def flush(self) -> None:
-        """Write everything; wait until the client reads."""
-        if self.parts:
-            if self.writer.is_closing():  # a closed TLS transport fails in its own way when it is written to
-                raise ConnectionResetError
-            self.writer.write(b"".join(self.parts))
-            self.parts.clear()
-            self.size = 0
-            async with asyncio.timeout(WRITE_SECONDS):
-                await self.writer.drain()
-
-    async def add_all(self, parts: Iterable[bytes]) -> None:
-        """Add many messages, writing as they come."""
-        for part in parts:
-            self.add(part)
-            if self.size > _CHUNK:
-                await self.flush()
-                await asyncio.sleep(0)
 
 
 class PgSession:
@@ -246,7 +184,7 @@ class PgSession:
                     "The columns of this query are known only when it has run, so it cannot be described before.",
                     "Send it as a simple query, without preparing it.",
                 )
-            self._out.add(_describe_rows(prepared.columns, ()))
+            self._out.add(describe_rows(prepared.columns, ()))
             return
         portal = self._portal(name)
         prepared = portal.prepared
@@ -255,7 +193,7 @@ class PgSession:
             portal.columns = prepared.columns
         if portal.columns is None and isinstance(prepared.statement, statements.Ask):
             await self._run(portal, arrived)
-        self._out.add(_describe_rows(portal.columns, portal.formats))
+        self._out.add(describe_rows(portal.columns, portal.formats))
 
     async def _learn_columns(self, prepared: Prepared) -> None:
         if prepared.described:
@@ -268,7 +206,7 @@ class PgSession:
             case statements.Explain():
                 prepared.columns = (("item", STRING), ("value", STRING))
             case statements.Show():
-                prepared.columns = _show_columns(statement)
+                prepared.columns = show_columns(statement)
             case statements.Fetch():
                 portal = self._portals.get(statement.name)
                 if portal is not None and not statement.move:
@@ -358,11 +296,11 @@ class PgSession:
             self._out.add(wire.complete(f"COPY {len(result.rows)}"))
             return
         if describe:
-            self._out.add(_describe_rows(columns, portal.formats))
+            self._out.add(describe_rows(columns, portal.formats))
         end = len(result.rows) if most is None else min(len(result.rows), portal.sent + most)
         part = result.rows[portal.sent : end]
         portal.sent = end
-        await self._out.add_all(_data_rows(part, columns, portal.formats))
+        await self._out.add_all(data_rows(part, columns, portal.formats))
         if end < len(result.rows):
             self._out.add(wire.PORTAL_SUSPENDED)
         elif result.tag in ("SELECT", "FETCH"):
@@ -420,11 +358,11 @@ class PgSession:
         variables = self._asker.variables
         if statement.name == "all":
             rows: list[Row] = [(name, value, "") for name, value in variables.listed()]
-            return PgResult(_show_columns(statement), rows, tag="SHOW")
+            return PgResult(show_columns(statement), rows, tag="SHOW")
         value = variables.get(statement.name)
         if value is None:
             raise ParameterError("HB185", f"There is no setting {statement.name[:60]}.", "SHOW ALL lists the settings.")
-        return PgResult(_show_columns(statement), [(value,)], tag="SHOW")
+        return PgResult(show_columns(statement), [(value,)], tag="SHOW")
 
     def _transaction(self, tag: str) -> PgResult:
         """Accept statements about transactions: nothing is ever changed, and a charge stays."""
@@ -457,38 +395,3 @@ def _ask_of(statement: statements.Statement | None) -> statements.Ask | None:
         case statements.Explain() | statements.Copy() | statements.Declare():
             return statement.query
     return None
-
-
-def _show_columns(statement: statements.Show) -> PgColumns:
-    names = ("name", "setting", "description") if statement.name == "all" else (statement.name,)
-    return tuple((name, STRING) for name in names)
-
-
-def _format(formats: Sequence[int], place: int) -> int:
-    return 0 if not formats else formats[0] if len(formats) == 1 else formats[place] if place < len(formats) else 0
-
-
-def _describe_rows(columns: PgColumns | None, formats: Sequence[int]) -> bytes:
-    if columns is None:
-        return wire.NO_DATA
-    parts = [struct.pack(">h", len(columns))]
-    for place, (name, kind) in enumerate(columns):
-        facts = struct.pack(">IhIhih", 0, 0, kind.oid, kind.size, -1, _format(formats, place))
-        parts.append(wire.text(name) + facts)
-    return wire.message(b"T", b"".join(parts))
-
-
-def _data_rows(rows: Sequence[Row], columns: PgColumns, formats: Sequence[int]) -> Iterable[bytes]:
-    binary = [_format(formats, place) == BINARY for place in range(len(columns))]
-    if not any(binary):
-        for row in rows:
-            yield wire.data_row([encode_text(value) for value in row])
-        return
-    kinds = [kind for _, kind in columns]
-    for row in rows:
-        yield wire.data_row(
-            [
-                encode_binary(value, kind) if wanted else encode_text(value)
-                for value, kind, wanted in zip(row, kinds, binary, strict=True)
-            ]
-        )

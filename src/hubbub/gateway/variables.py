@@ -6,7 +6,7 @@ Tested in tests/gateway/test_variables.py.
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.answers.statements import OptionParser, set_option
+from hubbub.answers.statements import OPTION_NAMES, OptionParser, set_option
 from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 from hubbub.gateway.catalog.contents import SERVER_VERSION
@@ -80,6 +80,12 @@ def _request_key(value: Any, name: str) -> str:
 
 #: The options that queries have here besides those of DB-API.
 MORE_OPTIONS: Mapping[str, OptionParser] = {"key": _request_key, "fresh": _request_key}
+
+#: The rows of pg_settings: psql completes `SET hubbub.` by them. What is set depends on the connection: see SHOW.
+SETTINGS = [
+    {"name": f"hubbub.{name}", "category": "hubbub", "context": "user", "vartype": "string"}
+    for name in sorted((*OPTION_NAMES, *MORE_OPTIONS))
+]
 
 
 class Variables:

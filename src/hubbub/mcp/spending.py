@@ -114,6 +114,8 @@ async def _pay(
 ) -> Answered:
     """Charge and answer, at exactly the cost that was consented to."""
     options: Options = {**request.options, "epsilon": estimate.epsilon, "within": None, "delta": estimate.delta}
+    if estimate.choice and estimate.noise in ("laplace", "gaussian"):  # chosen for a margin of error: it names it too
+        options["noise"] = "gaussian" if estimate.noise == "gaussian" else "laplace"
     try:
         release = await caller.backend.query(request.sql, options, key=request.key, free=False, request=name)
     except (QueryError, ParameterError, BudgetError):

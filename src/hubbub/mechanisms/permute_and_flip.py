@@ -13,6 +13,7 @@ from hubbub.core.distributions import least
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ONE, ZERO, Interval, exp, total
 from hubbub.core.loss import Pure
+from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.noise.bernoulli import bernoulli_exp_each
 from hubbub.noise.source import RandomSource
@@ -89,6 +90,22 @@ class PermuteAndFlip(Selection):
 
         slip = float((1 - goal) * 2 / max(1, m - 1))
         return Fraction(least(enough, math.ceil(max(0.0, -math.log(slip)) / float(self.rate)) - 1))
+
+
+#: The rules in words.
+RULES = {"exponential": "exponential mechanism", "permute_and_flip": "permute-and-flip"}
+
+
+def selection_rule(delta: Fraction) -> type[PermuteAndFlip] | type[Exponential]:
+    """Choose the rule of a selection by the δ of the caps that it is charged to.
+
+    At the same pure loss permute-and-flip never regrets more, and up to 1.6 times less. The exponential mechanism has
+    bounded range, which a cap with δ > 0 charges at two fifths of what it charges for the pure loss.
+
+    >>> selection_rule(Fraction(0)).rule, selection_rule(Fraction(1, 10**6)).rule
+    ('permute_and_flip', 'exponential')
+    """
+    return Exponential if delta else PermuteAndFlip
 
 
 def _mean_share(coins: Sequence[Interval]) -> Interval:

@@ -124,6 +124,7 @@ _KINDS = {
     "failure": "a run failed after its charge",
     "forfeit": "budget was written off",
     "reviewed": "failed runs were reviewed",
+    "decision": "an answer was approved or declined",
 }
 
 

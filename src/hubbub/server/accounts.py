@@ -160,7 +160,7 @@ class Accounts:
         A feeder token names the streams it may feed, each as analyst/stream; it can do nothing else.
         """
         if role not in ROLES:
-            raise ParameterError("HB144", "Unknown role.", "Use one of: owner, analyst, auditor, feeder.")
+            raise ParameterError("HB144", "Unknown role.", "Use one of: owner, analyst, auditor, steward, feeder.")
         if (role == "feeder") != bool(streams) or not all(_STREAM.fullmatch(each) for each in streams):
             raise ParameterError(
                 "HB144",
@@ -191,6 +191,14 @@ class Accounts:
     def revoke(self, id_: str) -> None:
         """Revoke a token permanently, with every session that started from it."""
         self.state.tokens.revoke(id_, self.clock())
+
+    def shut_out(self) -> frozenset[str]:
+        """Return the analysts whose tokens were revoked and who have no valid one: their scheduled queries pause.
+
+        Nobody has to have a token: an owner may schedule queries for somebody who never had one. With an identity
+        provider nobody is shut out by their tokens.
+        """
+        return frozenset() if self._oidc is not None else frozenset(self.state.tokens.shut_out(self.clock()))
 
     def withdraw(self, gone: Collection[str] = ()) -> None:
         """Revoke the tokens of everyone missing from hubbub.yaml, and end the sessions of those in `gone`.

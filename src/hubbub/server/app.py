@@ -8,21 +8,24 @@ import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from fastapi.telemetry import TelemetryConfig
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute
 
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
-from hubbub.server.api import administration, attacks, publications, queries, schedules, streams
+from hubbub.server.api import administration, attacks, publications, queries, reviews, schedules, streams
 from hubbub.server.api.direct import Direct
 from hubbub.server.api.route import MAX_NAMES, missing_key
 from hubbub.server.forward import Forward
@@ -37,6 +40,9 @@ _API = "/api/v1"
 #: A Host header: a name or IPv4 address, or an IPv6 address in brackets, with an optional port.
 _HOST = re.compile(r"(?:([a-z0-9.-]+)|\[([0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.ASCII)
 
+
+#: FastAPI would tell OpenTelemetry the exact time of every request, which may depend on the data.
+_NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 #: What runs in the server's event loop beside the application, from its start to its end.
 Beside = Callable[[], AbstractAsyncContextManager[None]]
@@ -63,11 +69,11 @@ def create_app(service: Service, beside: Beside = nullcontext) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        telemetry=_NO_TELEMETRY,
     )
     app.state.service = service
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    for part in (queries, administration, streams, attacks, publications, schedules):
-        app.include_router(part.router)
+    app.router.routes.extend(_api_routes())
     _add_monitoring(app, service)
     pages.mount(app, service)
     app.add_exception_handler(HubbubError, _refused)
@@ -78,7 +84,6 @@ def create_app(service: Service, beside: Beside = nullcontext) -> FastAPI:
     if service.worker is not None:
         app.add_middleware(Forward, worker=service.worker, tls=service.settings.certificate is not None)
     app.add_middleware(RequestMiddleware, service=service)
-    _build(app)
     return app
 
 
@@ -93,10 +98,18 @@ def _add_assistants(app: FastAPI, service: Service) -> None:
     app.add_middleware(McpEndpoint, service=service, refused=_refused, http=_http)
 
 
-def _build(app: FastAPI) -> None:
-    """Build every route now; FastAPI would build them at the first request, concurrently if several come."""
-    for route in app.routes:
+@cache
+def _api_routes() -> tuple[BaseRoute, ...]:
+    """Build the API's routes once in a process: they find the service of the application that is asked.
+
+    FastAPI would build them at the first request, concurrently if several come.
+    """
+    router = APIRouter()
+    for part in (queries, administration, streams, attacks, publications, schedules, reviews):
+        router.include_router(part.router)
+    for route in router.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
+    return tuple(router.routes)
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

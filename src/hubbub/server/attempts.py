@@ -30,7 +30,8 @@ class Attempt:
         """
         if not self.problem:
             return self.tries < MAX_TRIES
-        return now - self.at >= PAUSE and (self.tries < MAX_TRIES or not self.problem.startswith("HB9"))
+        failed = self.problem.startswith("HB9") and not self.problem.startswith("HB91")  # not one that waits for review
+        return now - self.at >= PAUSE and (self.tries < MAX_TRIES or not failed)
 
     @property
     def told(self) -> str:

@@ -32,7 +32,7 @@ class CatalogService:
         self._current = current
         self._pool = pool
 
-    @allowed("owner", "analyst", "auditor")
+    @allowed("owner", "analyst", "auditor", "steward")
     def me(self, principal: Principal) -> dict[str, Any]:
         """Return the name and role of the principal."""
         return {"name": principal.name, "role": principal.role, "expires": principal.expires}

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
+from hubbub.accounting.group_commit import GroupCommit, PendingCall
 from hubbub.errors import LedgerError
 from hubbub.private_files import create_database, create_folder
 
@@ -57,6 +58,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     ("ALTER TABLE tokens ADD COLUMN verifier [bytes]",),
     ("CREATE TABLE attempts (key TEXT PRIMARY KEY, tries BIGINT NOT NULL, at BIGINT NOT NULL, problem TEXT NOT NULL)",),
+    (
+        "CREATE TABLE questions (id [serial], analyst TEXT NOT NULL, dashboard TEXT NOT NULL, title TEXT NOT NULL,"
+        " sql TEXT NOT NULL, epsilon TEXT NOT NULL, max_groups BIGINT, max_rows BIGINT, created BIGINT NOT NULL)",
+        "CREATE INDEX questions_of ON questions (analyst, id)",
+        "CREATE TABLE dashboards (id TEXT PRIMARY KEY, analyst TEXT NOT NULL, title TEXT NOT NULL,"
+        " created BIGINT NOT NULL, shared BIGINT)",
+        "CREATE TABLE visits (analyst TEXT PRIMARY KEY, seen BIGINT NOT NULL, caps TEXT NOT NULL, since BIGINT,"
+        " before TEXT)",
+    ),
 )
 
 
@@ -76,13 +86,28 @@ class Database(Protocol):
         ...
 
 
+class _Change(PendingCall):
+    """A statement that waits to be run; then its rows, or why it was not."""
+
+    __slots__ = ("failure", "rows", "statement", "values")
+
+    def __init__(self, statement: str, values: Sequence[Value]) -> None:
+        super().__init__()
+        self.statement, self.values = statement, values
+        self.rows: list[Row] = []
+        self.failure: BaseException | None = None
+
+
 class SqliteDatabase:
-    """A SQLite file with a write-ahead log, synced at every change. Readers never wait for the writer."""
+    """A SQLite file with a write-ahead log, synced at every commit. Readers never wait for the writer.
+
+    Changes of several threads share a commit. Each of them is still atomic, and durable when `write` returns.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: list[sqlite3.Connection] = []
-        self._turn = Lock()
+        self._group_commit: GroupCommit[_Change] = GroupCommit(self._serve)
         try:
             create_folder(path.parent)
             create_database(path)
@@ -113,16 +138,58 @@ class SqliteDatabase:
 
     def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """Run a change, durable when this returns."""
+        change = _Change(statement, values)
+        self._group_commit.take(change)
+        if isinstance(change.failure, sqlite3.Error):
+            self._fail("cannot be written", change.failure)
+        if change.failure is not None:
+            raise change.failure
+        return change.rows
+
+    def _serve(self, changes: Sequence[_Change]) -> None:
+        """Run changes in one transaction. If one of them fails, run each alone: only those fail that cannot be run."""
+        try:
+            if len(changes) == 1:  # a single statement is its own transaction
+                changes[0].rows = self._patiently(changes[0].statement, changes[0].values)
+                return
+            self._patiently("BEGIN IMMEDIATE")
+            if self._all(changes):
+                self._writer.execute("COMMIT")  # if this fails, nobody knows what is durable: nothing is run again
+                return
+        except BaseException as error:  # noqa: BLE001 - raised again in the threads that wait
+            self._roll_back()
+            for change in changes:
+                change.failure = error
+            return
+        self._roll_back()
+        for change in changes:
+            self._serve([change])
+
+    def _all(self, changes: Sequence[_Change]) -> bool:
+        """Run changes in the open transaction; return whether every one of them could be run."""
+        try:
+            for change in changes:
+                change.rows = self._writer.execute(change.statement, change.values).fetchall()
+        except Exception:  # noqa: BLE001 - raised again where the change is run alone
+            return False
+        return True
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):  # SQLite may have done so already
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+
+    def _patiently(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Run a statement; wait while another process writes."""
         deadline = 0.0
         while True:
             try:
-                with self._turn:
-                    return self._writer.execute(statement, values).fetchall()
+                return self._writer.execute(statement, values).fetchall()
             except sqlite3.Error as error:
                 now = time.monotonic()
                 deadline = deadline or now + _PATIENCE
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or now > deadline:
-                    self._fail("cannot be written", error)
+                    raise
             # SQLite's own pauses grow to a tenth of a second, which starves some processes
             time.sleep((300 + secrets.randbelow(1700)) / 1_000_000)
 

@@ -35,7 +35,7 @@ MAX_WAITING = 64
 #: Maximum number of waiting requests of everyone.
 MAX_WAITING_TOTAL = 1024
 #: Roles with a longer deadline, for example to verify the whole ledger.
-TRUSTED: frozenset[Role] = frozenset({"owner", "auditor"})
+TRUSTED: frozenset[Role] = frozenset({"owner", "auditor", "steward"})
 TRUSTED_SECONDS = 600.0
 
 

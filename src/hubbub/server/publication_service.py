@@ -41,6 +41,8 @@ class PublicationService:
             )
         number = numbers.integer(number, "release", 1, 2**62)
         self._catalog.release(principal, number)  # raises if there is no such release
+        with self._current.using() as curator:
+            curator.refuse_held_release(number)
         earlier = self._state.publications.list(release=number, limit=1)
         # 96 random bits: a page that was never announced cannot be found by trying
         page = earlier[0].page if earlier else secrets.token_urlsafe(12)

@@ -300,6 +300,7 @@ def digest_of(question: Question, key: str | None) -> str:
         question.raw,
         question.dialect,
         *(["combine"] if question.combine else []),
+        *([f"noise {question.noise}"] if question.noise else []),
         key,
     )
     return sha256(repr(fields).encode(errors="backslashreplace")).hexdigest()

@@ -3,7 +3,7 @@
 Tested in tests/server/test_schedules.py.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -43,12 +43,16 @@ class ScheduledBlock:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
-    """A scheduled query with its newest block that is due, and the day of its next run."""
+    """A scheduled query with its newest block that is due, and the day of its next run.
+
+    paused  its analyst's tokens are revoked: it does not run until they have a new one
+    """
 
     schedule: Schedule
     every: str
     next_run: date | None
     last: ScheduledBlock | None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +71,17 @@ class ScheduleAnswers:
 class ScheduleService:
     """Analysts schedule their own queries; owners may do it for them, and auditors read all."""
 
-    def __init__(self, current: CurrentCurator, pool: QueryPool, attempts: AttemptTable) -> None:
+    def __init__(
+        self,
+        current: CurrentCurator,
+        pool: QueryPool,
+        attempts: AttemptTable,
+        shut_out: Callable[[], Collection[str]],
+    ) -> None:
         self._current = current
         self._pool = pool
         self._attempts = attempts
+        self._shut_out = shut_out
         self._schedules = Schedules(folder_of(current.config))
 
     @allowed("owner", "analyst", "auditor")
@@ -142,14 +153,16 @@ class ScheduleService:
 
     def _view(self, curator: Curator, schedule: Schedule) -> ScheduleView:
         blocks = blocks_of(curator, schedule)
+        paused = schedule.analyst in self._shut_out()
         if blocks is None:
-            return ScheduleView(schedule, "", None, None)
+            return ScheduleView(schedule, "", None, None, paused)
         names = due_now(curator, schedule)
         last = None
         if names:
             shown = self._shown(schedule)(names[-1])
             last = self._block(schedule, names[-1], answer(curator, schedule, names[-1]) if shown else None)
-        return ScheduleView(schedule, blocks.by, next_run(schedule, blocks, curator.open_blocks.today()), last)
+        day = None if paused else next_run(schedule, blocks, curator.open_blocks.today())
+        return ScheduleView(schedule, blocks.by, day, last, paused)
 
     def _block(self, schedule: Schedule, block: str, release: Release | None) -> ScheduledBlock:
         if release is not None:

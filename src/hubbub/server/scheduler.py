@@ -6,7 +6,7 @@ Tested in tests/server/test_scheduler.py.
 import fcntl
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import chain, zip_longest
 
@@ -45,13 +45,23 @@ class Scheduler:
     """
 
     def __init__(
-        self, current: CurrentCurator, queries: QueryService, attempts: AttemptTable, seconds: Callable[[], int]
+        self,
+        current: CurrentCurator,
+        queries: QueryService,
+        attempts: AttemptTable,
+        seconds: Callable[[], int],
+        shut_out: Callable[[], Collection[str]],
     ) -> None:
-        """Do nothing yet; `start` starts the thread. `seconds` is the clock of the server's tables."""
+        """Do nothing yet; `start` starts the thread.
+
+        `seconds` is the clock of the server's tables; `shut_out` gives the analysts whose tokens were revoked, and
+        whose queries pause.
+        """
         self._current = current
         self._queries = queries
         self._attempts = attempts
         self._seconds = seconds
+        self._shut_out = shut_out
         self._folder = folder_of(current.config)
         self._answered: set[str] = set()
         self._failed: dict[str, int] = {}
@@ -111,9 +121,13 @@ class Scheduler:
         return (each for each in turns if each is not None and self._may_go_on(each[0].analyst))
 
     def _may_go_on(self, analyst: str) -> bool:
-        """Return whether an analyst's queries may go on: failures after a charge are limited, and soon used up."""
+        """Return whether an analyst's queries may go on, asked before each of them.
+
+        Failures after a charge are limited, and soon used up. Who may not ask any more is not charged either.
+        """
         failed = self._failed.get(analyst)
-        return not self._stopping.is_set() and (failed is None or self._seconds() - failed >= PAUSE)
+        waits = failed is not None and self._seconds() - failed < PAUSE
+        return not (self._stopping.is_set() or waits or analyst in self._shut_out())
 
     def _may_run(self, curator: Curator, schedule: Schedule, block: str) -> bool:
         key = schedule.key(block)

@@ -27,9 +27,12 @@ from hubbub.server.free_pool import FreePool, ReservedThreads
 from hubbub.server.job_registry import JobRegistry
 from hubbub.server.limits import RateLimit
 from hubbub.server.metrics import Metrics
+from hubbub.server.news_service import NewsService
 from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_pool import QueryPool
 from hubbub.server.query_service import QueryService
+from hubbub.server.review_service import ReviewService
+from hubbub.server.saved_service import SavedService
 from hubbub.server.schedule_service import ScheduleService
 from hubbub.server.scheduler import Scheduler
 from hubbub.server.settings import Settings
@@ -54,6 +57,9 @@ class Service:
     service.attacks         the attack lab
     service.crowd           studies of the crowd sanitizers, in the same lab
     service.publications    public pages of releases
+    service.reviews         answers that wait for approval
+    service.saved           saved questions and dashboards
+    service.news            what changed since an analyst's last visit
     service.schedules       queries that run once for each block; `service.scheduler` runs them
     """
 
@@ -87,8 +93,12 @@ class Service:
         self.attacks = AttackService(self.lab)
         self.crowd = CrowdService(self.lab)
         self.publications = PublicationService(self.current, self.catalog, self.state, self.accounts)
-        self.schedules = ScheduleService(self.current, self.pool, self.state.attempts)
-        self.scheduler = Scheduler(self.current, self.queries, self.state.attempts, self.accounts.clock)
+        self.reviews = ReviewService(self.current)
+        accounts = self.accounts
+        self.schedules = ScheduleService(self.current, self.pool, self.state.attempts, accounts.shut_out)
+        self.saved = SavedService(self.state, self.accounts)
+        self.news = NewsService(self.catalog, self.state, self.accounts)
+        self.scheduler = Scheduler(self.current, self.queries, self.state.attempts, accounts.clock, accounts.shut_out)
         self._closing = threading.Lock()
         self._closed = False
 

@@ -8,6 +8,8 @@
     state.feeds     the streams that a feeder token may feed
     state.publications  who published or withdrew which release, and when
     state.attempts  scheduled queries that were tried and have no answer
+    state.questions, state.dashboards  what analysts saved
+    state.visits    when each analyst last opened the home page, and their caps then
 
 No budget decision depends on these tables. Times are seconds since 1970.
 """
@@ -21,8 +23,9 @@ from hubbub.curator.opening import folder_of, is_postgres
 from hubbub.errors import ParameterError
 from hubbub.server.attempts import AttemptTable
 from hubbub.server.database import Database, PostgresDatabase, SqliteDatabase
+from hubbub.server.saved import DashboardTable, QuestionTable, VisitTable
 
-Role = Literal["owner", "analyst", "auditor", "feeder"]
+Role = Literal["owner", "analyst", "auditor", "feeder", "steward"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Decision = Literal["granted", "refused"]
 PublicationKind = Literal["published", "withdrawn"]
@@ -41,6 +44,10 @@ _ADD_REQUEST = (
     f"WHERE (SELECT count(*) FROM requests WHERE analyst = ? AND state = 'open') < {MAX_OPEN} RETURNING {_REQUEST}"
 )
 _HOLDERS = "SELECT DISTINCT name FROM tokens WHERE role = 'analyst' AND revoked IS NULL"
+_SHUT_OUT = (
+    "SELECT name FROM tokens WHERE role = 'analyst' GROUP BY name "
+    "HAVING max(revoked) IS NOT NULL AND max(CASE WHEN revoked IS NULL AND expires > ? THEN 1 ELSE 0 END) = 0"
+)
 _FIND_REQUEST = f"SELECT {_REQUEST} FROM requests WHERE id = ?"  # noqa: S608
 _LIST_REQUESTS = (
     f"SELECT {_REQUEST} FROM requests WHERE id < ? AND COALESCE(?, analyst) = analyst ORDER BY id DESC LIMIT ?"  # noqa: S608
@@ -175,6 +182,10 @@ class TokenTable:
     def holders(self) -> set[str]:
         """Return the analysts who have a token that was not revoked."""
         return {str(row[0]) for row in self._database.read(_HOLDERS, ())}
+
+    def shut_out(self, at: int) -> set[str]:
+        """Return the analysts who have revoked tokens, and none that is still valid."""
+        return {str(row[0]) for row in self._database.read(_SHUT_OUT, (at,))}
 
     def note_verifier(self, id_: str, verifier: bytes) -> None:
         """Store what checks proofs of a token that was made without it."""
@@ -419,6 +430,9 @@ class State:
         self.feeds = FeedTable(database)
         self.publications = PublicationTable(database)
         self.attempts = AttemptTable(database)
+        self.questions = QuestionTable(database)
+        self.dashboards = DashboardTable(database)
+        self.visits = VisitTable(database)
 
     @classmethod
     def open(cls, config: Config) -> "State":

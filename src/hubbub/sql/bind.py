@@ -12,9 +12,10 @@ from hubbub.sql import partition_selection
 from hubbub.sql.after import after
 from hubbub.sql.after_intervals import Trait, with_replicas
 from hubbub.sql.bind_after import Split, in_order, merges
-from hubbub.sql.bind_aggregates import AggregateBinder, split_levels
+from hubbub.sql.bind_aggregate_call import split_levels
+from hubbub.sql.bind_aggregates import AggregateBinder
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_from import CteScope, bind_rows, bind_with, select_items
+from hubbub.sql.bind_from import bind_rows
 from hubbub.sql.bind_groups import bind_groups, key_values
 from hubbub.sql.bind_keyed import KeyedBinder
 from hubbub.sql.bind_names import distinct_names, expand_aliases, output_name, resolve_item, rewrite, strip_alias
@@ -22,6 +23,8 @@ from hubbub.sql.bind_padded import check_padded
 from hubbub.sql.bind_postprocess import bind_limit, bind_outer, is_top, only_subquery
 from hubbub.sql.bind_released import ReleasedValues
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, is_unit
+from hubbub.sql.bind_select import select_items
+from hubbub.sql.bind_tables import CteScope, bind_with
 from hubbub.sql.conditions import Conditions
 from hubbub.sql.expressions import Col, Expr, facts
 from hubbub.sql.grouping_sets import by_set

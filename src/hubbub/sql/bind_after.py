@@ -16,10 +16,11 @@ from sqlglot import exp
 from hubbub.core.schema import Table
 from hubbub.errors import QueryError
 from hubbub.sql.after_intervals import ROW
-from hubbub.sql.bind_from import CteScope, bind_rows, bind_with, find_table
+from hubbub.sql.bind_from import bind_rows
 from hubbub.sql.bind_keyed import KeyedBinder
 from hubbub.sql.bind_postprocess import only_subquery
 from hubbub.sql.bind_scope import BoundRelation, Context, conjuncts
+from hubbub.sql.bind_tables import CteScope, bind_with, find_table
 from hubbub.sql.decompose import Decomposition
 from hubbub.sql.expressions import released_name
 from hubbub.sql.generate import duckdb_sql

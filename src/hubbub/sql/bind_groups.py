@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from hubbub.sql.bind_aggregates import has_aggregate
+from hubbub.sql.bind_aggregate_call import has_aggregate
 from hubbub.sql.bind_expr import scalar
 from hubbub.sql.bind_names import resolve_item, strip_alias
 from hubbub.sql.bind_scope import Context, NameScope, is_unit

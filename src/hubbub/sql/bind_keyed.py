@@ -22,10 +22,11 @@ from hubbub.sql import partition_selection, render
 from hubbub.sql.after import after, chosen_rows
 from hubbub.sql.after_intervals import ROW
 from hubbub.sql.bind_expr import scalar
-from hubbub.sql.bind_from import CteScope, bind_rows, bind_with, find_table
+from hubbub.sql.bind_from import bind_rows
 from hubbub.sql.bind_names import distinct_names, output_name, strip_alias
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, conjuncts, find, is_unit
 from hubbub.sql.bind_subqueries import Correlation, named_columns
+from hubbub.sql.bind_tables import CteScope, bind_with, find_table
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col
 from hubbub.sql.generate import duckdb_sql

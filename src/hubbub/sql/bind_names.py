@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from hubbub.sql.bind_aggregates import has_aggregate
+from hubbub.sql.bind_aggregate_call import has_aggregate
 from hubbub.sql.bind_scope import Context, NameScope, find, fold_case, matches
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, released_place
 from hubbub.sql.text import quote

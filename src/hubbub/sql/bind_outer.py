@@ -15,7 +15,7 @@ from hubbub.sql.bind_match import Match
 from hubbub.sql.bind_scope import MAX_SCANS, BoundRelation, Context, NameScope, VisibleColumn, find, fold_case
 from hubbub.sql.bind_union import common_facts
 from hubbub.sql.expressions import Col, Expr, Literal, facts
-from hubbub.sql.relations import PRESENT, Filter, Join, Project, Rel, Scan, Union, columns
+from hubbub.sql.relations import PRESENT, Filter, Join, Project, Rel, Union, columns, scans
 
 _ONE = Literal(1, Kind.INTEGER)
 _NULL = Literal(None, Kind.INTEGER)
@@ -127,7 +127,7 @@ def full_join(
              tests/sql/test_outer_joins.py::test_rows_are_those_of_the_engine
              tests/sql/test_outer_joins.py::test_no_unit_has_more_rows_than_the_plan_states
     """
-    ctx.scans += scans(left.rel) + scans(right.rel)
+    ctx.scans += len([*scans(left.rel), *scans(right.rel)])
     if ctx.scans > MAX_SCANS:
         raise ctx.error(
             node,
@@ -205,16 +205,3 @@ def _merged(united: United, visible: VisibleColumn, pairs: Pairs) -> VisibleColu
     kind = a.kind if a.kind is b.kind else Kind.REAL
     shadows = [Col("", kind, facts(united.ctx.conditions.shadow(each))) for each in (a, b)]
     return VisibleColumn(visible.name, None, united.column(a, b, Col("", kind, common_facts(*shadows))))
-
-
-def scans(rel: Rel) -> int:
-    """Count the tables that a relation reads."""
-    match rel:
-        case Scan():
-            return 1
-        case Union():
-            return sum(map(scans, rel.inputs))
-        case Join():
-            return scans(rel.left) + scans(rel.right)
-        case _:
-            return scans(rel.input)

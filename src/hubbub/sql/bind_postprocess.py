@@ -11,9 +11,10 @@ from sqlglot import exp
 
 from hubbub.core.schema import Kind
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_from import CteScope, select_items
 from hubbub.sql.bind_names import distinct_names, output_name, resolve_item, strip_alias
 from hubbub.sql.bind_scope import Context, NameScope, VisibleColumn
+from hubbub.sql.bind_select import select_items
+from hubbub.sql.bind_tables import CteScope
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.functions import build
 from hubbub.sql.query import OrderTerm, Query

@@ -18,10 +18,10 @@ from hubbub.core.schema import Kind, Table
 from hubbub.sql.bind_after import MAX_RELEASES, merges
 from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import scalar
-from hubbub.sql.bind_from import CteScope
 from hubbub.sql.bind_keyed import KeyedBinder
 from hubbub.sql.bind_match import Match
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, VisibleColumn
+from hubbub.sql.bind_tables import CteScope
 from hubbub.sql.expressions import Col, Expr, Facts, released_name, released_value
 from hubbub.sql.generate import duckdb_sql
 from hubbub.sql.query import Queries, Query

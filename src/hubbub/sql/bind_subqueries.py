@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from hubbub.core.schema import Kind
-from hubbub.sql.bind_aggregates import UnitAggregateBinder, has_aggregate
+from hubbub.sql.bind_aggregate_call import has_aggregate
 from hubbub.sql.bind_apply import NULL, apply
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_join import padded_error
 from hubbub.sql.bind_match import Match
 from hubbub.sql.bind_names import strip_alias
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, find, is_unit, owner_place, resolve
+from hubbub.sql.bind_unit_aggregates import UnitAggregateBinder
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.references import owners_agree
 from hubbub.sql.relations import OWNERS, Filter

@@ -11,7 +11,8 @@ from functools import partial
 from sqlglot import exp
 
 from hubbub.core.schema import Bounds, Kind
-from hubbub.sql.bind_aggregates import bind_call, has_aggregate, require_bounds
+from hubbub.sql.bind_aggregate_call import bind_call, has_aggregate
+from hubbub.sql.bind_aggregates import require_bounds
 from hubbub.sql.bind_apply import NULL, apply
 from hubbub.sql.bind_expr import scalar
 from hubbub.sql.bind_range_frames import REWRITING, by_distance, days

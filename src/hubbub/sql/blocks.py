@@ -3,7 +3,6 @@
 Tested in tests/sql/test_blocks.py.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -17,7 +16,7 @@ from hubbub.sql.conditions import Conditions, Restrictions
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.filter_pushdown import pushed_down
 from hubbub.sql.query import Queries, Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow, filtered_scans
 from hubbub.sql.restrictions import Restriction
 
 #: Days after its start by which a period that `date_trunc` names has ended.
@@ -43,7 +42,7 @@ def within_blocks(query: Query | Queries) -> Query | Queries:
         return query
     reached: dict[str, BlockSet] = {}
     for part in parts:
-        for scan, predicate in _scans(pushed_down(part.relation, [])):
+        for scan, predicate in filtered_scans(pushed_down(part.relation, [])):
             blocks = scan.table.blocks
             if blocks is not None:
                 allowed = _allowed(scan, blocks, predicate)
@@ -76,25 +75,6 @@ def _reading(table: Table, allowed: BlockSet | None) -> Table:
 def no_block(name: str) -> QueryError:
     """Return the error for a dataset that has no open block."""
     return QueryError("HB795", f"{name} has no open block today.", "Ask the data owner when its blocks begin.")
-
-
-def _scans(rel: Rel) -> Iterator[tuple[Scan, Expr | None]]:
-    """List all scans, each with the condition directly above it."""
-    match rel:
-        case Filter() if isinstance(rel.input, Scan):
-            yield rel.input, rel.predicate
-        case Scan():
-            yield rel, None
-        case Filter() | Project() | PerUnit() | UnitWindow() | Truncate():
-            yield from _scans(rel.input)
-        case Join():
-            yield from _scans(rel.left)
-            yield from _scans(rel.right)
-        case Union():
-            for each in rel.inputs:
-                yield from _scans(each)
-        case _:
-            assert_never(rel)
 
 
 def _allowed(scan: Scan, blocks: Blocks, predicate: Expr | None) -> BlockSet:

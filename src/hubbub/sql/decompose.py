@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hubbub.sql.after_intervals import ROW
-from hubbub.sql.bind_from import CteScope, bind_rows, select_items
+from hubbub.sql.bind_from import bind_rows
 from hubbub.sql.bind_names import distinct_names, expand_aliases, output_name, resolve_item, strip_alias
 from hubbub.sql.bind_scope import Context, NameScope, find
+from hubbub.sql.bind_select import select_items
+from hubbub.sql.bind_tables import CteScope
 from hubbub.sql.generate import duckdb_sql
 from hubbub.sql.query_levels import clauses, has_window, nested_queries, only_rows, plain_aggregates, window_operands
 from hubbub.sql.text import quote

@@ -9,6 +9,7 @@ from fractions import Fraction
 from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
 from hubbub.errors import ParameterError, QueryError
+from hubbub.sql.noise import Noise
 from hubbub.sql.plan import plan
 from hubbub.sql.query import Query
 
@@ -25,11 +26,13 @@ def solve(
     rows: int | None = None,
     weights: Mapping[str, Fraction] | None = None,
     joint: bool = False,
+    noise: Noise | None = None,
 ) -> Fraction:
     """Return the smallest ε (to three digits) at which the expected error of every result is within the given margin.
 
     A number is in the units of the results. A percentage such as "5%" is relative to the magnitude of each result: the
-    declared range for averages and similar aggregates, a group of 1,000 rows for counts, sums and ranks.
+    declared range for averages and similar aggregates, a group of 1,000 rows for counts, sums and ranks. `noise` asks
+    for one kind, as in `plan`.
     """
     relative, margin = _target(within)
 
@@ -44,10 +47,11 @@ def solve(
                 rows=rows,
                 weights=weights,
                 joint=joint,
+                noise=noise,
                 sketch=True,
             )
-        except QueryError as error:
-            if error.code == "HB557":  # ε is too small
+        except (QueryError, ParameterError) as error:
+            if error.code == "HB557" or (error.code == "HB553" and noise is not None):  # ε is too small
                 return False
             raise
         return all(_error(each, relative=relative) <= margin for each in planned.outputs)

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.bind_aggregates import has_aggregate
-from hubbub.sql.bind_from import CteScope, bind_with, find_table
+from hubbub.sql.bind_aggregate_call import has_aggregate
 from hubbub.sql.bind_names import strip_alias
 from hubbub.sql.bind_scope import Context, conjuncts, fold_case
+from hubbub.sql.bind_tables import CteScope, bind_with, find_table
 from hubbub.sql.query_levels import Levels, has_window, nested_queries, plain_aggregates, sources
 
 #: Clauses of a grouped subquery that is rewritten; others change which groups it has. ORDER BY alone does nothing.

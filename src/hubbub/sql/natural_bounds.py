@@ -15,7 +15,7 @@ from hubbub.core.schema import Bounds, Kind, Table
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, facts
 from hubbub.sql.fanout import contribution
 from hubbub.sql.functions import build
-from hubbub.sql.relations import Join, Rel, Scan, Union, owner_columns
+from hubbub.sql.relations import Rel, owner_columns, scans
 
 #: Wider bounds come from the column type rather than from a declaration, and the noise would be useless.
 MAX_BOUND = Fraction(2) ** 53
@@ -35,7 +35,7 @@ def most_rows(rel: Rel) -> int | None:
     Every private table must have `rows_total`, or the privacy ID as its key: `groups` and `rows` alone say how many
     rows a query uses, not how many there are. Both are 1 where the owner declares nothing.
     """
-    tables = [scan.table for scan in _scans(rel) if not scan.table.public]
+    tables = [scan.table for scan in scans(rel) if not scan.table.public]
     alone = len(owner_columns(rel)) == 1 and not any(unit.auto for unit in (table.unit for table in tables) if unit)
     if not alone or not all(map(_declared, tables)):
         return None
@@ -49,20 +49,6 @@ def _declared(table: Table) -> bool:
     if unit is None or unit.rows_total is not None:
         return unit is not None
     return table.unique is not None and set(table.unique) <= {unit.column} and unit.groups * unit.rows == 1
-
-
-def _scans(rel: Rel) -> Iterator[Scan]:
-    match rel:
-        case Scan():
-            yield rel
-        case Union():
-            for part in rel.inputs:
-                yield from _scans(part)
-        case Join():
-            yield from _scans(rel.left)
-            yield from _scans(rel.right)
-        case _:
-            yield from _scans(rel.input)
 
 
 def of_aggregate(function: str, argument: Expr | None, rel: Rel | None) -> Bounds | None:

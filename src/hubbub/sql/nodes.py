@@ -124,7 +124,7 @@ AGGREGATE_NODES: dict[Node, tuple[str, int]] = {
     exp.ArgMax: ("arg_max", 2),
 }
 
-#: Aggregates with special syntax, handled in `bind_aggregates`.
+#: Aggregates with special syntax, handled in `bind_aggregate_call`.
 SPECIAL_AGGREGATES: tuple[Node, ...] = (
     exp.CountIf,
     exp.ApproxDistinct,

@@ -3,6 +3,7 @@
 Tested in tests/sql/test_aggregates.py.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -62,10 +63,17 @@ class LinearNoise:
         """The event of post-processing: nothing is drawn."""
         return Composed(())
 
-    @property
+    @cached_property
     def variance(self) -> Fraction:
         """An upper bound on the variance: noises of separate draws are independent."""
-        return sum((count * weight**2 * variance_of(noise) for noise, weight, count in self.terms), Fraction(0))
+        copies = Counter[tuple[int, int, int]]()  # of releases of one query, many are equal
+        variances = {
+            id(noise): variance_of(noise) for noise in {id(noise): noise for noise, _, _ in self.terms}.values()
+        }
+        for noise, weight, count in self.terms:
+            copies[id(noise), weight.numerator, weight.denominator] += count
+        parts = (count * Fraction(top, low) ** 2 * variances[noise] for (noise, top, low), count in copies.items())
+        return sum(parts, Fraction(0))
 
     def sample(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:  # noqa: ARG002
         """Refuse to draw: the noise is in the released numbers already."""

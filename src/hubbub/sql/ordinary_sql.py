@@ -8,16 +8,15 @@ Tested in tests/sql/test_ordinary_sql.py.
 """
 
 import json
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 from sqlglot import exp
 
 from hubbub.core.schema import Value
+from hubbub.sql import local_database
 from hubbub.sql.text import SourceText, quote
 
 _OPERATORS = "+ - * / // % ** ^ & | << >> ~ ~~ !~~ ~~* !~~* ^@ || = != < > <= >= @ not and or is in between cast"
@@ -57,8 +56,6 @@ _WINDOWS = """
 #: Everything that a query over released or public rows may call, by DuckDB's name.
 ORDINARY = frozenset(" ".join((_OPERATORS, _NUMBERS, _TEXTS, _DATES, _CHOICES, _AGGREGATES, _WINDOWS)).split())
 
-_LOCAL = threading.local()
-
 
 def check_ordinary(sql: str, tables: Collection[str], source: SourceText) -> None:
     """Raise unless a SELECT, as DuckDB parses it, calls ordinary functions and reads these tables and its own CTEs.
@@ -72,7 +69,9 @@ def check_ordinary(sql: str, tables: Collection[str], source: SourceText) -> Non
     Tested   tests/sql/test_ordinary_sql.py::test_only_listed_functions_and_tables_pass
              tests/sql/test_ordinary_sql.py::test_no_name_reads_the_clock_or_the_session
     """
-    parsed = json.loads(_parser().execute("SELECT json_serialize_sql($1)", [sql]).fetchall()[0][0])
+    parsed = json.loads(
+        local_database.connection("parser").execute("SELECT json_serialize_sql($1)", [sql]).fetchall()[0][0]
+    )
     if parsed.get("error"):
         raise source.error(None, "HB501", "DuckDB cannot parse this query.", "Check the syntax of its outer part.")
     names = {name.lower() for name in tables}
@@ -129,15 +128,6 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             stack += node.values()
         elif isinstance(node, list):
             stack += node
-
-
-def _parser() -> duckdb.DuckDBPyConnection:
-    connection: duckdb.DuckDBPyConnection | None = getattr(_LOCAL, "connection", None)
-    if connection is None:
-        connection = _LOCAL.connection = duckdb.connect(
-            ":memory:", config={"threads": 1, "enable_external_access": False, "python_enable_replacements": False}
-        )
-    return connection
 
 
 def with_parameters(tree: exp.Expr, values: Sequence[Value], source: SourceText) -> tuple[exp.Expr, set[int]]:

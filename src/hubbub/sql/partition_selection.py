@@ -3,9 +3,10 @@
 Tested in tests/sql/test_partition_selection.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, repeat
 from math import log, sqrt
 from statistics import NormalDist
 from typing import Any
@@ -148,9 +149,9 @@ class ReleasedGroups:
         """Return the group of each row of another table; −1 for rows of groups that are not shown."""
         codes = np.zeros(self.size + len(table["k0"]), dtype=np.int64)
         for j, (key, column) in enumerate(zip(cells.keys, self.columns, strict=True)):
-            both = np.concatenate([column, _canonical(table[f"k{j}"], key.expr.kind)])
+            numbers = _numbered(column, _canonical(table[f"k{j}"], key.expr.kind))
             # renumber after each key, so that products stay small
-            codes = _ranks(codes * len(both) + _ranks(both))
+            codes = _ranks(codes * len(numbers) + numbers)
         shown, others = codes[: self.size], codes[self.size :]
         order = np.argsort(shown)
         if not self.size:
@@ -226,12 +227,30 @@ def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
     return keys
 
 
+def _numbered(shown: NDArray[Any], others: NDArray[Any]) -> NDArray[np.int64]:
+    """Number the keys of shown groups and of other rows: equal keys alike, and other keys otherwise."""
+    if shown.dtype != object:
+        return _ranks(np.concatenate([shown, others]))
+    known = {key: number for number, key in enumerate(dict.fromkeys(shown))}  # few, so nothing has to be sorted
+    every, unknown = chain(shown, others), repeat(len(known))
+    return np.fromiter(map(known.get, every, unknown), dtype=np.int64, count=len(shown) + len(others))
+
+
 def _ranks(column: NDArray[Any]) -> NDArray[np.int64]:
     if column.dtype == object:
         present = np.asarray(column != None, dtype=bool)  # noqa: E711 - in one step, whatever the number of groups
-        distinct, inverse = np.unique(column[present], return_inverse=True)
+        texts = column[present]
+        distinct = set(texts)
         ranks = np.full(len(column), len(distinct))  # NULL comes last, as NaN does
-        ranks[present] = inverse
+        ranks[present] = _text_ranks(texts, distinct)
         return ranks
     _, ranks = np.unique(column, return_inverse=True)
     return np.asarray(ranks, dtype=np.int64)
+
+
+def _text_ranks(texts: NDArray[Any], distinct: Set[Any]) -> NDArray[np.int64]:
+    """Rank texts as Python does, by code points."""
+    if 2 * len(distinct) > len(texts):
+        return np.unique(texts, return_inverse=True)[1]
+    places = {text: place for place, text in enumerate(sorted(distinct))}
+    return np.fromiter(map(places.__getitem__, texts), dtype=np.int64, count=len(texts))

@@ -5,32 +5,19 @@ Every function has the same semantics here as in the engine that holds the data.
 Tested in tests/sql/test_finish.py.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
-from hubbub.sql import render
+from hubbub.sql import local_database, render
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Expr
 from hubbub.sql.query import OrderTerm
 
 Columns = Mapping[str, tuple[NDArray[Any], Kind]]
-
-_LOCAL = threading.local()
-
-
-def _connection() -> duckdb.DuckDBPyConnection:
-    connection: duckdb.DuckDBPyConnection | None = getattr(_LOCAL, "connection", None)
-    if connection is None:
-        connection = _LOCAL.connection = duckdb.connect(
-            ":memory:", config={"threads": 1, "enable_external_access": False, "python_enable_replacements": False}
-        )
-    return connection
 
 
 def evaluate(answers: Columns, expressions: Sequence[Expr]) -> list[NDArray[Any]]:
@@ -62,7 +49,7 @@ def _run(answers: Columns, text: str) -> dict[str, NDArray[Any]]:
         for name, (_, kind) in answers.items()
     ]
     casts.append('"$row"')
-    connection = _connection()
+    connection = local_database.connection("answers")
     connection.register("arrays", arrays)
     try:
         columns = connection.execute(f"WITH answers AS (SELECT {', '.join(casts)} FROM arrays) {text}").fetchnumpy()

@@ -86,7 +86,7 @@ def present(
     sampling = [_sampling(expr, keys, estimates, errors) for _, expr in plan.query.select]
     return Answer(
         tuple(name for name, _ in plan.query.select),
-        tuple(each.value[shown] for each in columns),
+        tuple(_dated(expr, each.value[shown]) for (_, expr), each in zip(plan.query.select, columns, strict=True)),
         tuple(each.low[shown] for each in columns),
         tuple(each.high[shown] for each in columns),
         _ratio(columns, sampling, keys.size)[shown],
@@ -94,6 +94,11 @@ def present(
         tuple((each.low[shown], each.high[shown]) for each in joint),
         () if plan.query.after is None else _noise(plan, sums, estimates, shown),
     )
+
+
+def _dated(expr: Expr, values: NDArray[Any]) -> NDArray[Any]:
+    """Return dates without a time of day: they are computed as timestamps, of which every date is one."""
+    return values.astype("datetime64[D]") if expr.kind is Kind.DATE and values.dtype.kind == "M" else values
 
 
 def _noise(

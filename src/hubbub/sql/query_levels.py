@@ -10,10 +10,13 @@ from typing import Literal
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.bind_aggregates import is_aggregate
-from hubbub.sql.bind_from import CteScope, bind_rows, bind_with, find_table, of_one_unit, select_items
+from hubbub.sql.bind_aggregate_call import is_aggregate
+from hubbub.sql.bind_from import bind_rows
 from hubbub.sql.bind_names import resolve_item, strip_alias
+from hubbub.sql.bind_per_unit import of_one_unit
 from hubbub.sql.bind_scope import Context, NameScope, fold_case
+from hubbub.sql.bind_select import select_items
+from hubbub.sql.bind_tables import CteScope, bind_with, find_table
 
 Level = Literal["public", "rows", "released"]
 

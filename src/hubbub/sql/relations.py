@@ -7,8 +7,10 @@ column `UNIT`. In a table with row-level privacy each row owns itself, and no op
 Tested in tests/sql/test_bind.py.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal as Choice
+from typing import assert_never
 
 from hubbub.core.schema import Kind, Table
 from hubbub.core.unit import Hash
@@ -183,6 +185,30 @@ def window_expressions(function: WindowFunction) -> tuple[Expr, ...]:
     """Return the expressions that a window function reads."""
     argument = () if function.argument is None else (function.argument,)
     return (*argument, *function.partition, *(term.expr for term in function.order))
+
+
+def filtered_scans(rel: Rel) -> Iterator[tuple[Scan, Expr | None]]:
+    """List the scans of a relation, each with the condition directly above it."""
+    match rel:
+        case Filter() if isinstance(rel.input, Scan):
+            yield rel.input, rel.predicate
+        case Scan():
+            yield rel, None
+        case Filter() | Project() | PerUnit() | UnitWindow() | Truncate():
+            yield from filtered_scans(rel.input)
+        case Join():
+            yield from filtered_scans(rel.left)
+            yield from filtered_scans(rel.right)
+        case Union():
+            for each in rel.inputs:
+                yield from filtered_scans(each)
+        case _:
+            assert_never(rel)
+
+
+def scans(rel: Rel) -> Iterator[Scan]:
+    """List the scans of a relation."""
+    return (scan for scan, _ in filtered_scans(rel))
 
 
 def columns(rel: Rel) -> tuple[Col, ...]:

@@ -3,8 +3,9 @@
 Tested in tests/sql/test_derived.py.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -31,7 +32,7 @@ class Source:
     facts: Mapping[str, Any]
     noises: tuple[tuple[AnyNoise, ...], ...]
 
-    @property
+    @cached_property
     def shared(self) -> bool:
         """Whether cells and sets may have draws in common."""
         return bool(self.facts.get("shared"))
@@ -170,6 +171,7 @@ def mean_of_views(
     """Return the mean of what several views estimate, weighted by inverse variance."""
     found: list[tuple[tuple[ViewTerm, ...], Fraction]] = []
     made: dict[str, tuple[ViewTerm, ...]] = {}
+    variances: dict[tuple[str, str, int, int], Fraction] = {}
     for place, each in enumerate(views):
         source = sources[each.source]
         cut = not (by_row or each.same) and "total" in source.facts["bounds"]
@@ -178,8 +180,13 @@ def mean_of_views(
         if source.measures not in made:  # many releases of one query have the same measures
             made[source.measures] = from_view(form, 0, source.facts["measures"], converting=converting)
         terms = tuple(ViewTerm(place, term.place, term.weight) for term in made[source.measures])
-        if terms:
-            found.append((terms, _variance(terms, each, views, sources)))
+        if terms and (each.made is not None or source.shared):
+            found.append((terms, variance_of(noise_of(terms, views, sources))))
+        elif terms:
+            alike = (source.measures, source.scales, each.part, each.most)
+            if alike not in variances:
+                variances[alike] = _variance(terms, each, source)
+            found.append((terms, variances[alike]))
     if not found:
         return ()
     found = _one_of_each_pool(found, views, sources)
@@ -189,20 +196,15 @@ def mean_of_views(
     weights = [Fraction(1)] if known else inverse_weights([variance for _, variance in found])
     chosen = [known[0]] if known else found
     return tuple(
-        replace(term, weight=term.weight * weight)
+        ViewTerm(term.view, term.place, weight if term.weight == 1 else term.weight * weight)
         for (terms, _), weight in zip(chosen, weights, strict=True)
         for term in terms
         if weight
     )
 
 
-def _variance(
-    terms: Sequence[ViewTerm], each: SourceView, views: Sequence[SourceView], sources: Sequence[Source]
-) -> Fraction:
-    """Return the variance of `noise_of`; where every cell has a draw of its own, from those of the cells."""
-    source = sources[each.source]
-    if each.made is not None or source.shared:
-        return variance_of(noise_of(terms, views, sources))
+def _variance(terms: Sequence[ViewTerm], each: SourceView, source: Source) -> Fraction:
+    """Return the variance of `noise_of` where every cell has a draw of its own, from those of the cells."""
     own = [source.variances[term.place][each.part] * term.weight**2 for term in terms]
     return each.most * (own[0] if len(own) == 1 else sum(own, Fraction(0)))
 
@@ -211,6 +213,8 @@ def _one_of_each_pool(
     found: Sequence[tuple[tuple[ViewTerm, ...], Fraction]], views: Sequence[SourceView], sources: Sequence[Source]
 ) -> list[tuple[tuple[ViewTerm, ...], Fraction]]:
     """Keep the most exact view of each source whose views have draws in common."""
+    if not any(source.shared for source in sources):
+        return list(found)
     best: dict[int, int] = {}
     for place, (terms, variance) in enumerate(found):
         source = views[terms[0].view].source
@@ -222,9 +226,11 @@ def _one_of_each_pool(
 
 def inverse_weights(variances: Sequence[Fraction]) -> list[Fraction]:
     """Return weights in inverse proportion to variances, in whole parts that add up to 1."""
-    inverse = [1 / variance for variance in variances]
-    whole = sum(inverse)
-    parts = [int(each * _PARTS / whole) for each in inverse]
+    keys = [(variance.numerator, variance.denominator) for variance in variances]  # many are equal
+    inverse = {(top, bottom): Fraction(bottom, top) for top, bottom in keys}
+    whole = sum((count * inverse[key] for key, count in Counter(keys).items()), Fraction(0))
+    part = {key: int(each * _PARTS / whole) for key, each in inverse.items()}
+    parts = [part[key] for key in keys]
     parts[parts.index(max(parts))] += _PARTS - sum(parts)
     return [Fraction(part, _PARTS) for part in parts]
 

@@ -6,7 +6,7 @@ How much there is to do follows from the number of rows that the owner declares 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, UnitWindow, scans
 
 #: The most parts. Each reads the whole table once.
 MAX_PARTS = 64
@@ -36,19 +36,6 @@ class Work:
     memory: int
     parts: int
     seconds: float
-
-
-def scans(rel: Rel) -> tuple[Scan, ...]:
-    """List the scans of a relation."""
-    match rel:
-        case Scan():
-            return (rel,)
-        case Filter() | Project() | PerUnit() | UnitWindow() | Truncate():
-            return scans(rel.input)
-        case Join():
-            return (*scans(rel.left), *scans(rel.right))
-        case Union():
-            return tuple(scan for each in rel.inputs for scan in scans(each))
 
 
 def expected_rows(rel: Rel) -> int | None:

@@ -18,6 +18,9 @@ from hubbub.analyses.programs.kmeans import kmeans
 from hubbub.analyses.programs.moments import moments, pca
 from hubbub.analyses.programs.regression import linear_regression, logistic_regression
 from hubbub.analyses.programs.tree import decision_tree
+from hubbub.analyses.statistics.means import anova
+from hubbub.analyses.statistics.poisson import poisson_regression
+from hubbub.analyses.statistics.survival import survival
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Engine
@@ -55,6 +58,9 @@ PROGRAMS: Mapping[str, Callable[[Setting], PreparedAnalysis]] = {
     "itemsets": lambda at: frequent_itemsets(at, table="people", columns=["kind", "fine"], size=2),
     "units": lambda at: frequent_itemsets(at, table="people", item="kind", size=2),
     "hyperplane": lambda at: hyperplane(at, table="people", columns=["x", "y"], target="fine", bins=4),
+    "means": lambda at: anova(at, table="people", outcome="x", group="kind"),
+    "survival": lambda at: survival(at, table="people", time={"column": "y", "bins": 5}, event="fine"),
+    "poisson": lambda at: poisson_regression(at, table="people", columns=["x"], target="y", rounds=2),
 }
 
 

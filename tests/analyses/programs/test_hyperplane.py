@@ -1,4 +1,4 @@
-"""A hyperplane by the exponential mechanism over a grid."""
+"""A hyperplane selected from a grid."""
 
 from fractions import Fraction
 from itertools import product

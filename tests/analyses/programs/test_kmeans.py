@@ -7,8 +7,9 @@ import pytest
 from tests.fixtures.program_tables import DATA, World, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
+from hubbub.analyses.programs.clusters import nearest, nearest_center
 from hubbub.analyses.programs.inputs import numbered_cells, program_input
-from hubbub.analyses.programs.kmeans import HALVINGS, ClassicKMeans, KMeans, kmeans, nearest, nearest_center
+from hubbub.analyses.programs.kmeans import HALVINGS, ClassicKMeans, KMeans, kmeans
 from hubbub.analyses.programs.vectors import STEPS, box, of_box, totals
 from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation

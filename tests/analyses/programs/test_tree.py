@@ -10,7 +10,8 @@ import pytest
 from tests.fixtures.program_tables import ADULT, World, adult, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.programs.tree import PARTS, DecisionTree, TreeSplit, decision_tree, split_scores
+from hubbub.analyses.programs.attributes import TreeSplit
+from hubbub.analyses.programs.tree import PARTS, DecisionTree, decision_tree, split_scores
 from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError

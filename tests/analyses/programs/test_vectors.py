@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.fixtures.program_tables import World
 
+from hubbub.analyses.programs.clusters import nearest
 from hubbub.analyses.programs.inputs import numbered_cells, one_cell, program_input
-from hubbub.analyses.programs.kmeans import nearest
 from hubbub.analyses.programs.vectors import (
     STEPS,
     box,

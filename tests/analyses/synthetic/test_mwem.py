@@ -1,4 +1,4 @@
-"""Multiplicative weights with the exponential mechanism."""
+"""Multiplicative weights, with a selection in each round."""
 
 from fractions import Fraction
 from typing import Any

@@ -118,6 +118,20 @@ _of(
     "kmeans",
 )
 _of(
+    "k-means: cells of the grid are bought for one cell",
+    "analyses.programs.kmeans_grid",
+    "sensitivity(RowCount(), (inputs.contribution_bounds(MAX_CELLS),), relation)",
+    "sensitivity(RowCount(), (inputs.contribution_bounds(1),), type(relation).ADD_REMOVE)",
+    "kmeans",
+)
+_of(
+    "k-means: differences from centers of one dimension",
+    "analyses.programs.kmeans_grid",
+    "NoiseRequest(of_sums(size, contribution, relation), moves",
+    "NoiseRequest(of_sums(1, contribution, relation), moves",
+    "kmeans",
+)
+_of(
     "k-means, classic: a box of one dimension",
     "analyses.programs.kmeans",
     "of_box(size, contribution, inputs.relation)",
@@ -267,7 +281,7 @@ _of(
 _of(
     "synthetic: a column is in one pair of the report",
     "analyses.synthetic.noise",
-    "l1 = (d - 1) * self.sensitivity.l1",
+    "l1 = self.partners * self.sensitivity.l1",
     "l1 = self.sensitivity.l1",
     "synthetic",
 )
@@ -416,4 +430,42 @@ _of(
     "moved, square = touched * alone, touched * alone",
     "sql: SELECT sum",
     "sql: SELECT k",
+)
+
+# --- statistics -------------------------------------------------------------------------------------------------------
+
+_of(
+    "comparison of means: a row is taken to move half a sum",
+    "analyses.statistics.means",
+    "of_one_row(STEPS + 1, inputs)",
+    "of_one_row(STEPS // 2, inputs)",
+    "difference_of_means",
+)
+_of(
+    "comparison of means: a replaced row moves the sums once",
+    "analyses.statistics.means",
+    "changed = inputs.relation.units_changed",
+    "changed = 1",
+    "anova",
+)
+_of(
+    "chi-square test: the table is bought for its total",
+    "analyses.statistics.chi_square",
+    "each.mechanisms([asked.sensitivity], [1.0])",
+    "each.mechanisms([asked.part(1)], [1.0])",
+    "chi_square",
+)
+_of(
+    "survival: a replaced unit is in one cell",
+    "analyses.statistics.survival",
+    "moved = strategy.sensitivity(contribution=asked.contribution, relation=asked.relation)",
+    "moved = strategy.sensitivity(contribution=1, relation=type(asked.relation).ADD_REMOVE)",
+    "survival",
+)
+_of(
+    "Poisson regression: gradients of one coordinate",
+    "analyses.statistics.poisson",
+    "of_sums(size + 1, inputs.contribution_bounds(1), inputs.relation)",
+    "of_sums(1, inputs.contribution_bounds(1), inputs.relation)",
+    "poisson_regression",
 )

@@ -12,7 +12,7 @@ import numpy as np
 from tests.campaigns.rig.bugs import BugCollection, swap, wrap, wrap_function
 from tests.fixtures.seeded_source import SeededSource
 
-from hubbub.analyses.programs import kmeans, vectors
+from hubbub.analyses.programs import kmeans, kmeans_grid, vectors
 from hubbub.core.events import Composed
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
@@ -382,6 +382,7 @@ def one_round() -> None:
         return of(replace(self, rounds=self.rounds + 2), run)
 
     wrap(kmeans.MomentsKMeans, "run", around)
+    wrap(kmeans_grid.GridKMeans, "run", around)
 
 
 @bug("a program's vectors are said to move a third as far as they do", "replay")

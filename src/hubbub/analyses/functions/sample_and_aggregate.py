@@ -23,6 +23,7 @@ from hubbub.core.numbers import Number
 from hubbub.errors import ParameterError, RunError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.permute_and_flip import RULES, PermuteAndFlip, selection_rule
 from hubbub.noise.source import RandomSource
 from hubbub.noise.uniform import uniform_below
 from hubbub.sql.split import portions
@@ -143,19 +144,19 @@ class AggregateRequest:
         table = setting.table(self.table)
         columns = tuple(column(table, name, "columns") for name in self.columns)
         rows, outputs = Rows(table, columns, setting.render_options), len(self.bounds)
-        mean, medians = None, tuple[Exponential, ...]()
+        mean, medians = None, tuple[Exponential | PermuteAndFlip, ...]()
         if self.how == "mean":
             mean = Laplace.from_epsilon(sensitivity=outputs * _STEPS, epsilon=setting.epsilon)
             event, noise = Composed(((mean.event, 1),)), "laplace"
             expected = tuple(Expected("value", width, None, 0.0) for width in self.half_widths(mean))
         else:
             medians = tuple(
-                Exponential.from_epsilon(
+                selection_rule(setting.delta).from_epsilon(
                     candidates=_CANDIDATES, sensitivity=2, monotone=False, relation=table.relation, epsilon=part
                 )
                 for part in portions(setting.epsilon, [1.0] * outputs)
             )
-            event, noise = Composed(tuple((each.event, 1) for each in medians)), "exponential mechanism"
+            event, noise = Composed(tuple((each.event, 1) for each in medians)), RULES[medians[0].rule]
             half = float(medians[0].error(LEVEL)) / 2
             expected = (Expected("value", half, self.blocks, half / self.blocks, "rank"),)
         whose = "each row" if table.unit is None or table.unit.column is None else "each unit, with all its rows,"
@@ -192,7 +193,7 @@ class SampleAndAggregate(PreparedAnalysis):
     Theorem (Sample and aggregate). Put each unit, with all its rows, into one of k blocks at random, run any function
     on each block by itself, and clamp its answers to [a, b]. Then neighbors can be coupled so that all answers but
     one are the same, and that one stays in [a, b]; so the sum of the answers with Laplace noise for a sensitivity of
-    b − a costs ε, and so does their median by the exponential mechanism with score −|below − above|, which moves by at
+    b − a costs ε, and so does their median by a selection with score −|below − above|, which moves by at
     most 2. This holds for add/remove and for replace. (Nissim, Raskhodnikova and Smith 2007.)
     Proof    Put each unit of both datasets into the same block in both, and a replacing unit into the block of the unit
              that it replaces: blocks are sampled independently and uniformly, so both datasets get the right
@@ -211,7 +212,7 @@ class SampleAndAggregate(PreparedAnalysis):
     rows: Rows
     sandbox: Sandbox | None
     mean: Laplace | None
-    medians: tuple[Exponential, ...]
+    medians: tuple[Exponential | PermuteAndFlip, ...]
 
     def run(self, run: Run) -> Published:
         """Read the rows, run the function on each block, and aggregate its answers."""

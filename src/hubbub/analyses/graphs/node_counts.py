@@ -109,7 +109,9 @@ class NodeCount(PreparedAnalysis):
         part = Fraction(self.levels.moved(self.relation)[place], RESOLUTION)
         low = float((noisy - self.mechanism.error(LEVEL)) * part)
         # the truncated number is never above the truth, and nothing bounds the truth from above
-        cell = Output(self.label, "integer", [max(0, round(noisy * part))], [max(0.0, low)], [None])
+        shown = max(0, round(noisy * part))
+        # rounding down must not show a number below its own lower end; a lower end that is lower holds as well
+        cell = Output(self.label, "integer", [shown], [max(0.0, min(low, float(shown)))], [None])
         bound = self.levels.bounds[place]
         return Published((cell,), left_out=self._left_out(bound))
 

@@ -34,6 +34,7 @@ from hubbub.core.schema import Value
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.permute_and_flip import RULES, PermuteAndFlip, selection_rule
 from hubbub.sql.expressions import Col, FunctionCall
 from hubbub.sql.measures import RowCount
 
@@ -92,7 +93,7 @@ class HyperplaneAnalysis(PreparedAnalysis):
     grid: Grid
     target: Col
     classes: tuple[Value, Value]
-    choice: Exponential
+    choice: Exponential | PermuteAndFlip
     told: Laplace
 
     def run(self, run: Run) -> Published:
@@ -155,7 +156,8 @@ def hyperplane(
     Theorem (Private hyperplane). Let u(w, t) be the number of rows that the hyperplane w·g = t has on the right side,
     g the middle of a row's cell. A unit of at most G·r rows moves every u by at most G·r, all in one direction where it
     is added or removed; so a choice with probability ∝ exp(ε·u/(G·r)) costs ε (Dwork 2011, with the rate of monotone
-    scores; where a unit is replaced, half of that rate).
+    scores; where a unit is replaced, half of that rate). So does permute-and-flip at this rate, which caps without δ
+    are charged for: it never regrets more.
     Charges  a selection (nine tenths of ε) and Laplace noise on two counts (one tenth): either unit has between 0 and
              G·r rows in each of the two, so each moves by at most G·r, also where a unit is replaced.
     Error    with probability 1 − β the rows on the wrong side are at most G·r·ln(m/β)/ε more than at best, of m
@@ -174,7 +176,7 @@ def hyperplane(
     contribution = inputs.contribution_bounds(2 * bins**grid.dimensions)
     moved = contribution.touched * contribution.rows
     told = floor_to(setting.epsilon * _ACCURACY, 24)
-    choice = Exponential.from_epsilon(
+    choice = selection_rule(setting.delta).from_epsilon(
         candidates=len(grid.directions) * len(grid.offsets),
         sensitivity=moved,
         monotone=True,
@@ -186,8 +188,8 @@ def hyperplane(
     lines = [
         *inputs.lines(),
         f"rows in {bins} bins of each column: {2 * bins**grid.dimensions:,} cells, of which none is published",
-        f"{choice.candidates:,} hyperplanes; scores move by at most {moved}: one selection of rate "
-        f"{numbers.brief(choice.rate)}",
+        f"{choice.candidates:,} hyperplanes; scores move by at most {moved}: one selection by {RULES[choice.rule]} "
+        f"of rate {numbers.brief(choice.rate)}",
         f"rows on the right side, and all: {describe_noise(counts)}",
     ]
     return HyperplaneAnalysis(
@@ -196,7 +198,7 @@ def hyperplane(
         epsilon=setting.epsilon,
         delta=Fraction(0),
         event=Composed(((choice.event, 1), (counts.event, 1))),
-        noise="exponential mechanism, laplace",
+        noise=f"{RULES[choice.rule]}, laplace",
         derivation=tuple(lines),
         expected=(Expected("rows on the wrong side more than at best", error, None, error / 1000),),
         box=shape,

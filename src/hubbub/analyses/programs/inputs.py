@@ -170,9 +170,9 @@ def one_cell() -> Cells:
     return Cells((), ())
 
 
-def numbered_cells(expr: Expr, count: int) -> Cells:
-    """Give the cells of an expression whose values are 0, …, count − 1."""
-    return Cells((0,), (Domain(Key("cell", expr), tuple(range(count))),))
+def numbered_cells(expr: Expr, count: int | range) -> Cells:
+    """Give the cells of an expression whose values are 0, …, count − 1; those of a range are not listed."""
+    return Cells((0,), (Domain(Key("cell", expr), count if isinstance(count, range) else tuple(range(count))),))
 
 
 def value_cells(*keys: tuple[Expr, tuple[Value, ...]]) -> Cells:

@@ -5,9 +5,9 @@ classic   the k-means of private programming (Dwork 2011): coordinates in [−1,
           … for one after the other. (The paper prints (d + 1)(ε/2), which is inverted.) The start is evenly spread.
 moments   first the mean and covariance of all rows; the start is a k-means of points simulated from that normal
           distribution, and rows are clipped around that mean: a few rounds with much less noise.
+grid      the start is a k-means of a noisy histogram: see `kmeans_grid`. The default for up to ten columns.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -18,25 +18,33 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
-from hubbub.analyses.programs.inputs import ProgramInput, added, call, numbered_cells, program_input, real, whole
+from hubbub.analyses.programs.clusters import (
+    clustered,
+    expected_centers,
+    nearest,
+    nearest_center,
+    noisy_sums,
+    public_generator,
+    publish_centers,
+)
+from hubbub.analyses.programs.inputs import ProgramInput, program_input
+from hubbub.analyses.programs.kmeans_grid import ROUNDS as GRID_ROUNDS
+from hubbub.analyses.programs.kmeans_grid import GridKMeans, with_grid
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.moments import Z95, find, interval_column, location_requests, measure, moment_requests
-from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_box, of_sums, on_grid, totals
-from hubbub.answers.estimate import Expected
-from hubbub.answers.release import Output, Release
+from hubbub.analyses.programs.moments import Z95, find, location_requests, measure, moment_requests
+from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, clipped, of_box, of_sums, on_grid
+from hubbub.answers.release import Release
 from hubbub.core import numbers
 from hubbub.core.events import Composed, Event
 from hubbub.core.reals import floor_to
-from hubbub.core.schema import Kind
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.aggregates.formula import TYPICAL_ROWS
-from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.measures import RowCount, sensitivity
 from hubbub.sql.noise import standard_deviation
 from hubbub.sql.noise_budget import AdditiveNoise
-from hubbub.sql.relations import Project, Rel
 
+#: With more columns five axes show too little of the clusters, and the start from moments is better.
+MAX_GRID_COLUMNS = 10
 MAX_CENTRES = 1024
 MAX_TERMS = 1 << 14  #: centers times columns, which the size of a round's SQL grows with
 MAX_ROUNDS = 50
@@ -61,7 +69,7 @@ class ClassicKMeans(PreparedAnalysis):
     def run(self, run: Run) -> Published:
         """Start evenly spread and move centers to noisy means; by halving, while they move by more than the noise."""
         size = len(self.box.names)
-        centres = _spread(self.k, size, _generator(run))
+        centres = _spread(self.k, size, public_generator(run))
         counts, halves = np.zeros(self.k), np.zeros(self.k)
         for place, noises in enumerate(self.rounds):
             rows, columns, cell = nearest(self.inputs, self.box, centres)
@@ -102,10 +110,10 @@ class MomentsKMeans(PreparedAnalysis):
         units = np.full(size, radius)
         about = measure(run, self.inputs, self.box, noises[3:6], origin=found.mean, units=units)
         run.progress(1 / (self.rounds + 2), "found where the rows lie")
-        generator = _generator(run)
+        generator = public_generator(run)
         points = _simulated(about.mean, about.covariance, max(2_000, min(_POINTS, 100 * self.k)), generator)
         points = np.clip(about.origin + about.units * points, -1.0, 1.0)
-        centres = _clustered(points, self.k, generator)
+        centres = clustered(points, self.k, generator)
         counts = np.zeros(self.k)
         for place in range(self.rounds):
             rows, columns, cell = nearest(self.inputs, self.box, centres)
@@ -125,8 +133,8 @@ class MomentsKMeans(PreparedAnalysis):
 
 
 def kmeans(
-    setting: Setting, *, table: str, columns: list[str], k: int, rounds: int | None = None, method: str = "moments"
-) -> ClassicKMeans | MomentsKMeans:
+    setting: Setting, *, table: str, columns: list[str], k: int, rounds: int | None = None, method: str | None = None
+) -> ClassicKMeans | MomentsKMeans | GridKMeans:
     """Prepare k-means.
 
     Theorem (k-means from noisy sums). With all noises fixed beforehand, the centres and counts of all rounds cost what
@@ -141,7 +149,8 @@ def kmeans(
              tests/analyses/programs/test_kmeans.py::test_what_is_drawn_is_what_is_charged
              tests/analyses/programs/test_kmeans.py::test_engine_sums_of_neighbors_are_within_the_sensitivities
 
-    rounds   classic: NULL for an unknown number, by halving; moments: 5 by default
+    rounds   classic: NULL for an unknown number, by halving; moments: 5 by default; grid: 2 by default
+    method   'grid', 'moments' or 'classic'; by default 'grid' for up to ten columns, and 'moments' for more
     """
     inputs = program_input(setting, table, columns)
     shape = box(inputs, inputs.names)
@@ -153,8 +162,10 @@ def kmeans(
         rounds = numbers.integer(rounds, "rounds", 1, MAX_ROUNDS)
     if method == "classic":
         return _classic(setting, inputs, shape, k, rounds)
-    if method != "moments":
-        raise QueryError("HB546", f"There is no method {method!r}.", "Use 'moments' or 'classic'.")
+    if method not in (None, "grid", "moments"):
+        raise QueryError("HB546", f"There is no method {method!r}.", "Use 'grid', 'moments' or 'classic'.")
+    if method == "grid" or (method is None and size <= MAX_GRID_COLUMNS):
+        return with_grid(setting, inputs, shape, k, rounds or GRID_ROUNDS)
     return _with_moments(setting, inputs, shape, k, rounds or ROUNDS)
 
 
@@ -193,7 +204,7 @@ def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds:
         event=event,
         noise="laplace",
         derivation=tuple(lines),
-        expected=_expected(shape, standard_deviation(noises[-1 if rounds else 0][1]) / STEPS),
+        expected=expected_centers(shape, standard_deviation(noises[-1 if rounds else 0][1]) / STEPS),
         box=shape,
         k=k,
         rounds=tuple(noises),
@@ -232,7 +243,7 @@ def _with_moments(setting: Setting, inputs: ProgramInput, shape: Box, k: int, ro
         event=allocation.event,
         noise=allocation.kind,
         derivation=tuple(lines),
-        expected=_expected(shape, standard_deviation(allocation.noises[7]) / STEPS * sqrt(size) / 3),
+        expected=expected_centers(shape, standard_deviation(allocation.noises[7]) / STEPS * sqrt(size) / 3),
         box=shape,
         k=k,
         rounds=rounds,
@@ -244,71 +255,6 @@ def _summable(loss: Fraction) -> Fraction:
     return loss if loss.denominator <= numbers.MAX_DENOMINATOR else floor_to(loss, 24)
 
 
-def _expected(shape: Box, noise: float) -> tuple[Expected, ...]:
-    half = Z95 * noise / TYPICAL_ROWS
-    pairs = zip(shape.names, shape.widths, strict=True)
-    return tuple(Expected(f"centre, {name}", half * float(width), TYPICAL_ROWS, half) for name, width in pairs)
-
-
-def nearest(inputs: ProgramInput, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col, ...], Col]:
-    """Write rows as (z…, cell): their coordinates and the number of the nearest center, the first of several.
-
-    The nearest center is that with the largest c·z − ‖c‖²/2.
-    """
-    rows, zs = boxed(inputs, shape)
-    kept = tuple((z.name, z) for z in zs)
-    scores = []
-    for i, centre in enumerate(centres):
-        terms: list[Expr] = [call("mul", z, real(on_grid(c))) for z, c in zip(zs, centre, strict=True)]
-        scores.append((f"s{i}", call("add", added(terms), real(on_grid(-float(centre @ centre) / 2)))))
-    rows = Project(rows, (*kept, *scores))
-    columns = [Col(name, Kind.REAL, each.facts) for name, each in scores]
-    best = call("greatest", *columns)
-    rows = Project(rows, (*kept, *((col.name, col) for col in columns), ("best", best)))
-    top = Col("best", Kind.REAL, best.facts)
-    tests: list[Expr] = []
-    for i, col in enumerate(columns[:-1]):
-        tests += [call("ge", col, top), whole(i)]
-    number: Expr = call("case", *tests, whole(len(columns) - 1)) if tests else whole(0)
-    rows = Project(rows, (*kept, ("cell", number)))
-    return rows, zs, Col("cell", Kind.INTEGER)
-
-
-def noisy_sums(
-    run: Run,
-    inputs: ProgramInput,
-    rows: Rel,
-    columns: Sequence[Col],
-    cell: Col,
-    k: int,
-    noises: tuple[AdditiveNoise, AdditiveNoise],
-) -> tuple[Floats, Floats]:
-    """Get noisy counts and sums in every cell with one query."""
-    exact = inputs.integers(run, rows, numbered_cells(cell, k), [RowCount(), *totals(columns)])
-    counts, sums = exact.through(
-        lambda found: (noises[0].sample(found[0], run.source), noises[1].sample(found[1:], run.source))
-    )
-    return counts.astype(float), sums.T / STEPS
-
-
-def publish_centers(shape: Box, centres: Floats, counts: Floats, wide: float, errors: Floats) -> Published:
-    """Make the release: a row for each center."""
-    outside = shape.outside(centres)
-    half = np.full(len(counts), wide)
-    outputs = [
-        Output("cluster", "integer", list(range(len(centres)))),
-        Output("rows", "integer", [round(c) for c in counts], (counts - half).tolist(), (counts + half).tolist()),
-        *(interval_column(name, outside[:, j], errors[:, j]) for j, name in enumerate(shape.names)),
-    ]
-    model = {"columns": list(shape.names), "centres": outside.tolist(), "counts": [round(c) for c in counts]}
-    return Published(tuple(outputs), model)
-
-
-def _generator(run: Run) -> np.random.Generator:
-    """Give randomness that privacy does not depend on: it simulates points from a public distribution."""
-    return np.random.default_rng([int(word) for word in run.source.words(4)])
-
-
 def _simulated(mean: Floats, covariance: Floats, size: int, generator: np.random.Generator) -> Floats:
     values, vectors = np.linalg.eigh(covariance)
     drawn = generator.standard_normal((size, len(mean)))
@@ -317,54 +263,40 @@ def _simulated(mean: Floats, covariance: Floats, size: int, generator: np.random
 
 def _spread(k: int, size: int, generator: np.random.Generator) -> Floats:
     """Spread centers evenly over the inner three quarters of the box."""
-    return _clustered(generator.uniform(-0.75, 0.75, (max(1_000, 20 * k), size)), k, generator)
-
-
-def _clustered(points: Floats, k: int, generator: np.random.Generator) -> Floats:
-    """Cluster public points: k-means++, then ten rounds of Lloyd's."""
-    centres = points[generator.integers(len(points), size=1)]
-    away = np.sum((points - centres[0]) ** 2, axis=1) + 1e-12  # never all 0
-    for _ in range(k - 1):
-        chosen = points[generator.choice(len(points), p=away / away.sum())]
-        centres = np.vstack([centres, chosen])
-        away = np.minimum(away, np.sum((points - chosen) ** 2, axis=1) + 1e-12)
-    for _ in range(10):
-        labels = nearest_center(points, centres)
-        counts = np.bincount(labels, minlength=k)
-        sums = np.stack([np.bincount(labels, weights=column, minlength=k) for column in points.T], axis=1)
-        centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
-    return centres
-
-
-def nearest_center(points: Floats, centres: Floats) -> NDArray[np.int64]:
-    """Give the number of the nearest center of each point."""
-    return np.asarray(np.argmax(points @ centres.T - np.sum(centres**2, axis=1) / 2, axis=1), dtype=np.int64)
+    return clustered(generator.uniform(-0.75, 0.75, (max(1_000, 20 * k), size)), k, generator)
 
 
 @dataclass(frozen=True, slots=True)
 class KMeans:
-    """The model of published centers, with methods as in scikit-learn."""
+    """The model of published centers, with methods as in scikit-learn.
+
+    Columns are clustered in units of their declared ranges. So distances are measured in the unit of the first column:
+    those in another are divided by the ratio of its declared range to that of the first.
+    """
 
     columns: tuple[str, ...]
     cluster_centers: Floats
     counts: tuple[int, ...]
+    scale: Floats
 
     @classmethod
     def of(cls, release: Release) -> Self:
         """Read them from a release."""
         model = model_of(release, "kmeans")
-        return cls(tuple(model["columns"]), np.array(model["centres"]), tuple(model["counts"]))
+        scale = model.get("scale", [1.0] * len(model["columns"]))  # releases of older versions have none
+        return cls(tuple(model["columns"]), np.array(model["centres"]), tuple(model["counts"]), np.array(scale))
 
     def predict(self, rows: Floats) -> NDArray[np.int64]:
         """Give the nearest center of each row."""
-        return nearest_center(np.asarray(rows, dtype=float), self.cluster_centers)
+        return nearest_center(np.asarray(rows, dtype=float) / self.scale, self.cluster_centers / self.scale)
 
     def transform(self, rows: Floats) -> Floats:
         """Give the distance of each row from each center."""
-        apart = np.asarray(rows, dtype=float)[:, None, :] - self.cluster_centers
+        apart = (np.asarray(rows, dtype=float)[:, None, :] - self.cluster_centers) / self.scale
         return np.asarray(np.sqrt(np.sum(apart**2, axis=2)))
 
     def score(self, rows: Floats) -> float:
-        """Give the negative mean squared distance from the nearest center, as in scikit-learn."""
+        """Give the negative mean squared distance from the nearest center."""
         points = np.asarray(rows, dtype=float)
-        return -float(np.mean(np.sum((points - self.cluster_centers[self.predict(points)]) ** 2, axis=1)))
+        apart = (points - self.cluster_centers[self.predict(points)]) / self.scale
+        return -float(np.mean(np.sum(apart**2, axis=1)))

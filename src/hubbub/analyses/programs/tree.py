@@ -8,7 +8,6 @@ query counts the classes in the leaves, with Laplace noise (Friedman and Schuste
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import describe_noise
+from hubbub.analyses.programs.attributes import Attribute, Rows, TreeSplit, attribute, by_columns
 from hubbub.analyses.programs.inputs import (
     ProgramInput,
     call,
-    column_bounds,
     column_values,
     equals,
     program_input,
@@ -39,7 +38,7 @@ from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.expressions import Expr, FunctionCall, facts
+from hubbub.sql.expressions import Expr
 from hubbub.sql.keys import Cells
 from hubbub.sql.measures import RowCount, sensitivity
 from hubbub.sql.noise import standard_deviation
@@ -48,30 +47,10 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_LEAVES = 2048
-MAX_VALUES = 64  #: of a column that is split by its values
 #: Gini scores are integers in units of this part of a row.
 PARTS = 1 << 10
 
 _LEAVES = Fraction(2, 5)  #: share of ε for the counts in the leaves
-
-
-@dataclass(frozen=True, slots=True)
-class TreeSplit:
-    """A split by all values of a column or by one threshold; `children` lists the buckets of each child."""
-
-    column: str
-    children: tuple[tuple[int, ...], ...]
-    values: tuple[Value, ...] = ()
-    threshold: Fraction | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """A column divided into buckets, with its possible splits."""
-
-    column: str
-    tests: tuple[FunctionCall, ...]  #: one test per bucket
-    splits: tuple[TreeSplit, ...]
 
 
 @dataclass(slots=True)
@@ -166,10 +145,10 @@ class DecisionTreeAnalysis(PreparedAnalysis):
     def _chosen(self, run: Run, leaf: Node, counts: Integers, ends: Integers) -> TreeSplit | None:
         splits: list[TreeSplit] = []
         tables: list[Integers] = []
-        for place, attribute in enumerate(self.attributes):
-            if attribute.column not in leaf.used:
-                splits += attribute.splits
-                tables += [counts[ends[place] : ends[place + 1]]] * len(attribute.splits)
+        for place, each in enumerate(self.attributes):
+            if each.column not in leaf.used:
+                splits += each.splits
+                tables += [counts[ends[place] : ends[place + 1]]] * len(each.splits)
         if not splits:
             return None
         scores = split_scores(splits, tables, self.rule)
@@ -258,35 +237,6 @@ def _rules(node: Node, so_far: str = "") -> list[str]:
     return [rule for test, child in zip(tests, node.children, strict=True) for rule in _rules(child, head + test)]
 
 
-def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
-    """Divide a column into buckets: by its declared values, or evenly between its bounds."""
-    col = inputs.column(name)
-    if col.kind.numeric and facts(col).values is None:
-        bounds = column_bounds(inputs, name)
-        cuts = [bounds.low + (bounds.high - bounds.low) * b / bins for b in range(1, bins)]
-        edges: list[Fraction | None] = [None, *cuts, None]
-        tests = []
-        for low, high in pairwise(edges):
-            ends = [call("ge", col, real(low))] if low is not None else []
-            ends += [call("lt", col, real(high))] if high is not None else []
-            tests.append(ends[0] if len(ends) == 1 else call("and", *ends))
-        return Attribute(
-            name,
-            tuple(tests),
-            tuple(
-                TreeSplit(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut)
-                for b, cut in enumerate(cuts, 1)
-            ),
-        )
-    values = column_values(inputs, name)
-    if len(values) > MAX_VALUES:
-        raise QueryError(
-            "HB545", f"{name!r} has {len(values)} values, more than {MAX_VALUES}.", "Remove it or use a coarser column."
-        )
-    every = TreeSplit(name, tuple((b,) for b in range(len(values))), values=values)
-    return Attribute(name, tuple(equals(col, value) for value in values), (every,))
-
-
 def decision_tree(
     setting: Setting, *, table: str, columns: list[str], target: str, depth: int = 3, bins: int = 8, score: str = "gini"
 ) -> DecisionTreeAnalysis:
@@ -318,7 +268,7 @@ def decision_tree(
     if len(inputs.names) < 2:
         raise QueryError("HB540", "columns is empty.", "List at least one column.")
     classes = column_values(inputs, inputs.names[-1])
-    attributes = tuple(_attribute(inputs, name, bins) for name in inputs.names[:-1])
+    attributes = tuple(attribute(inputs, name, bins) for name in inputs.names[:-1])
     contribution = inputs.contribution_bounds(1 << 30)
     rows = contribution.touched * contribution.rows
     counting = floor_to(setting.epsilon * _LEAVES, 24)
@@ -370,15 +320,15 @@ class DecisionTree:
         model = model_of(release, "decision_tree")
         return cls(tuple(model["columns"]), model["target"], tuple(model["classes"]), model["tree"])
 
-    def predict_proba(self, rows: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Floats:
-        """Give the probability of each class for rows given by columns (a dict of lists or arrays, or a DataFrame)."""
-        data = {name: np.asarray(rows[name]) for name in self.columns}
+    def predict_proba(self, rows: Rows) -> Floats:
+        """Give the probability of each class for rows by columns (a dict of lists, a DataFrame), or as an array."""
+        data = by_columns(rows, self.columns)
         size = len(next(iter(data.values())))
         out = np.empty((size, len(self.classes)))
         _fill(self.tree, data, np.arange(size), out)
         return out
 
-    def predict(self, rows: Mapping[str, Sequence[Any] | NDArray[Any]]) -> NDArray[np.object_]:
+    def predict(self, rows: Rows) -> NDArray[np.object_]:
         """Give the most probable class of each row."""
         return np.asarray(np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(axis=1)])
 

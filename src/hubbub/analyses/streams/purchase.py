@@ -5,7 +5,6 @@ A charge starts one stream. A list beside the ledger records the charges that we
 sampled again on an old charge.
 """
 
-import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from hubbub.answers.release import Output, Release
 from hubbub.core.schema import Table
 from hubbub.errors import QueryError, StreamError
 from hubbub.noise.source import RandomSource
-from hubbub.private_files import private_file
+from hubbub.private_files import locked
 
 
 def stream(
@@ -228,8 +227,7 @@ def begun_charges(ledger: Path) -> Mapping[str, str]:
 def _begun(ledger: Path) -> Iterator[dict[str, str]]:
     """Lend the list of charges that started a stream, and save what was added to it."""
     path = ledger / "streams.json"
-    with private_file(ledger / "streams.lock", "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(ledger / "streams.lock"):
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
         begun: dict[str, str] = json.loads(text)
         yield begun

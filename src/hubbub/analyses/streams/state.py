@@ -5,7 +5,6 @@ renamed over it, so that a crash at any moment leaves one of the two. Answers th
 that. There is never a journal of arrivals, and never a third file.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from hubbub import private_files
 from hubbub.errors import StreamError
-from hubbub.private_files import create_folder, open_private, private_file, sync_folder
+from hubbub.private_files import create_folder, locked, open_private, sync_folder
 
 Arrays = dict[str, NDArray[np.generic]]
 OnStep = Callable[[str], None]
@@ -49,8 +48,7 @@ def path_of(folder: Path, name: str) -> Path:
 def lock_stream(folder: Path, name: str) -> Iterator[Path]:
     """Lock a stream, waiting for the current holder: two writers would sample noise twice for one arrival."""
     create_folder(folder)
-    with private_file(folder / f"{name}.lock", "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / f"{name}.lock"):
         yield path_of(folder, name)
 
 

@@ -25,6 +25,7 @@ from hubbub.core.numbers import brief
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.permute_and_flip import RULES, PermuteAndFlip, selection_rule
 from hubbub.sql.noise_budget import NoiseBudget
 from hubbub.sql.release_size import labels_width
 from hubbub.sql.split import portions
@@ -74,7 +75,7 @@ def mwem(
     epsilon = portions(rest, [1.0] * (2 * turns))[0]
     counted = Laplace.from_epsilon(sensitivity=cells.part(1).l1, epsilon=first)
     measured = Laplace.from_epsilon(sensitivity=sensitivity, epsilon=epsilon)
-    selection = Exponential.from_epsilon(
+    selection = selection_rule(setting.delta).from_epsilon(
         candidates=len(workload), sensitivity=sensitivity, monotone=False, relation=cells.relation, epsilon=epsilon
     )
     events = ((cast(Event, counted.event), 1), (selection.event, turns), (cast(Event, measured.event), turns))
@@ -84,10 +85,10 @@ def mwem(
         epsilon=setting.epsilon,
         delta=Fraction(0),
         event=Composed(events),
-        noise="exponential, laplace",
+        noise=f"{RULES[selection.rule]}, laplace",
         derivation=(
             f"the number of rows: Laplace noise of scale {brief(counted.scale)}",
-            f"{turns} times one of {len(workload):,} tables is selected: exponential mechanism at "
+            f"{turns} times one of {len(workload):,} tables is selected: {RULES[selection.rule]} at "
             f"ε = {brief(epsilon)} each; a score moves by at most {sensitivity:,}",
             f"each is measured: Laplace noise of scale {brief(measured.scale)}",
             "the weights of all cells are told from these noisy counts alone",
@@ -108,7 +109,7 @@ def mwem(
 class Mwem(PreparedAnalysis):
     """Prepared multiplicative weights.
 
-    Theorem (Multiplicative weights with fixed rounds). T tables selected by the exponential mechanism and measured with
+    Theorem (Multiplicative weights with fixed rounds). T tables selected by a rule for selections and measured with
     Laplace noise, and the number of rows, cost the sum of their ε: ε in all. What is selected is told from what was
     measured before.
     Proof    "Programs with fixed events". A table is sums of disjoint cells of one bounded marginal, so its counts move
@@ -126,7 +127,7 @@ class Mwem(PreparedAnalysis):
     size: int | None
     max_rows: int
     counted: Laplace  #: on the number of rows
-    selection: Exponential  #: of the table with the largest error
+    selection: Exponential | PermuteAndFlip  #: of the table with the largest error
     measured: Laplace  #: on the selected table
 
     def run(self, run: Run) -> Published:

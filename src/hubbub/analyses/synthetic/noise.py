@@ -29,6 +29,7 @@ class SynthesisNoise:
     pairs       how many pairs of columns are selected and measured
     shares      of the budget: columns, selections, pairs, report
     ones, twos  the marginals of single columns, and of all pairs
+    others      in how many pairs a column is at most; by default it is in one with each other column
     """
 
     budget: NoiseBudget
@@ -36,6 +37,12 @@ class SynthesisNoise:
     shares: Mapping[str, float]
     ones: tuple[Marginal, ...]
     twos: tuple[Marginal, ...]
+    others: int | None = None
+
+    @property
+    def partners(self) -> int:
+        """In how many pairs a column is at most."""
+        return len(self.ones) - 1 if self.others is None else self.others
 
     @property
     def relation(self) -> Relation:
@@ -88,13 +95,13 @@ class SynthesisNoise:
         d = len(self.ones)
         off = max(each.sensitivity.l1 for each in self.ones)
         vectors = [Sensitivity(d * off, d * off**2)]
-        if d > 1:
-            l1 = (d - 1) * self.sensitivity.l1
+        if self.partners:
+            l1 = self.partners * self.sensitivity.l1
             vectors.append(Sensitivity(d * l1, d * l1**2))
         return NoiseBudget(self.budget.noise, self._parts["report"]).mechanisms(vectors, [1.0] * len(vectors))
 
     @property
-    def event(self) -> Event:
+    def event(self) -> Composed:
         """The facts that are charged."""
         parts = [(cast(Event, each.event), 1) for each in (*self.counted, *self.reported)]
         if self.pairs:

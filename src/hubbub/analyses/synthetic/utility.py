@@ -43,9 +43,11 @@ def column_utilities(
     pairs: NDArray[np.int64] | None,
     halves: Sequence[float],
     total: float,
+    *,
+    others: int | None = None,
 ) -> list[ColumnUtility]:
     """Convert noisy sums of differences to distances: half of them, as shares of the total."""
-    others = max(1, len(names) - 1)
+    others = max(1, len(names) - 1 if others is None else others)
     found = []
     for i, name in enumerate(names):
         wide = None if pairs is None else _share(float(pairs[i]) / others, total)

@@ -90,6 +90,15 @@ def round_to_totals(values: Floats, totals: Whole) -> Whole:
     return whole
 
 
+def round_from_total(fitted: Floats) -> Whole:
+    """Round a table from the total down, one axis after the other, so that each step adds up to the one before."""
+    totals = np.array([max(0, round(float(fitted.sum())))], dtype=np.int64)
+    for depth in range(fitted.ndim):
+        values = fitted.sum(axis=tuple(range(depth + 1, fitted.ndim))).reshape(len(totals), -1)
+        totals = round_to_totals(project_to_totals(values, totals.astype(np.float64)), totals).reshape(-1)
+    return totals.reshape(fitted.shape)
+
+
 def _taken(whole: Whole, amount: Whole) -> Whole:
     """Subtract an amount from the largest numbers of each row."""
     order = np.argsort(-whole, axis=1, kind="stable")

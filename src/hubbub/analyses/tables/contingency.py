@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.axes import Axis, axes
-from hubbub.analyses.tables.consistency import Whole, ends, non_negative, project_to_totals, round_to_totals
+from hubbub.analyses.tables.consistency import Whole, ends, non_negative, round_from_total
 from hubbub.analyses.tables.lattice import Axes, Floats, Lattice, closure, shares, subsets
 from hubbub.analyses.tables.marginals import CountKind, Counts, Marginal, counts, marginal
 from hubbub.analyses.tables.table_release import (
@@ -166,7 +166,7 @@ def _publish(measured: _MarginalNoise, whole: bool, run: Run) -> Published:  # n
     every = tuple(range(len(asked.shape)))
     told = measured.lattice.estimate(noisy, sorted({*measured.wanted, every}, key=len))
     fitted = _fitted(measured, noisy, told[every])
-    cells: Floats | Whole = _whole(fitted) if whole else np.round(fitted, 6)
+    cells: Floats | Whole = round_from_total(fitted) if whole else np.round(fitted, 6)
     run.progress(0.9, "writing")
     return Published(_outputs(measured, cells, told, whole=whole), _model(measured, cells), measured=sums)
 
@@ -205,15 +205,6 @@ def _fitted(measured: _MarginalNoise, noisy: Mapping[Axes, Floats], start: Float
         return total
 
     return non_negative(start, slope, steepest, total=float(start.sum()))
-
-
-def _whole(fitted: Floats) -> Whole:
-    """Round from the total down, one axis after the other, so that each step adds up to the one before."""
-    totals = np.array([max(0, round(float(fitted.sum())))], dtype=np.int64)
-    for depth in range(fitted.ndim):
-        values = fitted.sum(axis=tuple(range(depth + 1, fitted.ndim))).reshape(len(totals), -1)
-        totals = round_to_totals(project_to_totals(values, totals.astype(np.float64)), totals).reshape(-1)
-    return totals.reshape(fitted.shape)
 
 
 def _outputs(

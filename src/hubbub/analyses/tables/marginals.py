@@ -100,9 +100,17 @@ class Marginal:
 
 
 def marginal(
-    setting: Setting, table: str, axes: Sequence[Axis], *, count: CountKind = "rows", where: str | None = None
+    setting: Setting,
+    table: str,
+    axes: Sequence[Axis],
+    *,
+    count: CountKind = "rows",
+    where: str | None = None,
+    source: str | None = None,
 ) -> Marginal:
     """Plan one marginal of rows, or of the units with a row in a cell, optionally with a condition.
+
+    The rows are those of the table, or of `source`, the text of a subquery with the columns of the axes.
 
     Theorem (Counts of a marginal). The vector of a marginal moves by at most `sensitivity` between neighbors: it is
     the vector of COUNT(*), or of COUNT(DISTINCT unit), of one grouping set, whatever the condition.
@@ -121,8 +129,10 @@ def marginal(
         raise QueryError("HB587", f"No visible column of {table} names its privacy unit.", "Use count => 'rows'.")
     asked = f"COUNT(DISTINCT {DUCKDB.identifier(name or '')})" if by_unit else "COUNT(*)"
     # a name that no column has, so that every column can be a group key
-    named = max((each.name for each in setting.table(table).columns), key=len) + "_"
-    text = f"SELECT {asked} AS {DUCKDB.identifier(named)} FROM {DUCKDB.identifier(table)}"  # noqa: S608 - bound and checked
+    names = [*(each.name for each in setting.table(table).columns), *(each.name for each in axes)]
+    named = max(names, key=len) + "_"
+    read = DUCKDB.identifier(table) if source is None else f"({source}) AS {DUCKDB.identifier(named)}"
+    text = f"SELECT {asked} AS {DUCKDB.identifier(named)} FROM {read}"  # noqa: S608 - bound and checked
     # on separate lines, so that a comment in it ends there
     text += "" if where is None else f" WHERE (\n{where}\n)"
     text += f" GROUP BY {', '.join(each.key for each in axes)}" if axes else ""

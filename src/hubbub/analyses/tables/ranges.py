@@ -1,6 +1,7 @@
 """Histograms for range queries or prefix sums: the matrix mechanism on one axis.
 
 CALL ranges(table => 'visits', column => {'column': 'age', 'bins': 100}, workload => 'ranges')
+CALL ranges(table => 'visits', columns => [{'column': 'age', 'bins': 100}, 'sex'])
 """
 
 from bisect import bisect_left
@@ -8,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import sqrt
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.axes import axis
 from hubbub.analyses.tables.consistency import Floats, ends, non_negative, round_running_totals
 from hubbub.analyses.tables.marginals import CountKind, Marginal, counts, marginal
+from hubbub.analyses.tables.range_tables import RangeTable, range_table
 from hubbub.analyses.tables.strategies import GRAMS, Strategy, Workload, best
 from hubbub.analyses.tables.strategies import strategy as by_name
 from hubbub.analyses.tables.table_release import (
@@ -40,7 +42,8 @@ def ranges(
     setting: Setting,
     *,
     table: str,
-    column: object,
+    column: object = None,
+    columns: list[object] | None = None,
     workload: Workload = "ranges",
     strategy: str | None = None,
     noise: str | None = None,
@@ -50,14 +53,25 @@ def ranges(
     """Prepare a histogram for ranges or prefixes.
 
     column    an axis: a column's name, or {'column': 'age', 'bins': 100}
+    columns   several axes instead: all products of their ranges, and of the categories of those without an order
     workload  'ranges' for all sums of adjacent bins, or 'prefixes' for all running totals
     strategy  identity, tree, groups, root or dense; by default the one with the smallest error
     """
+    if workload not in GRAMS:
+        raise QueryError("HB589", "workload must be 'ranges' or 'prefixes'.", "Use one of them.")
+    if (column is None) == (columns is None):
+        raise QueryError(
+            "HB589", "Give either column or columns.", "Use column => 'age', or columns => ['age', 'sex']."
+        )
+    if columns is not None:
+        if strategy is not None:
+            raise QueryError("HB589", "A strategy can be chosen for a single column only.", "Omit strategy.")
+        return range_table(
+            setting, table=table, columns=columns, workload=workload, noise=noise, count=count, where=where
+        )
     on = axis(setting.table(table), column)
     if None in on.labels:
         raise QueryError("HB589", "A range cannot include missing values.", "Remove 'missing'.")
-    if workload not in GRAMS:
-        raise QueryError("HB589", "workload must be 'ranges' or 'prefixes'.", "Use one of them.")
     asked = marginal(setting, table, [on], count=count, where=where)
     options = [_measured(asked, workload, strategy, each) for each in table_budgets(setting, noise)]
     chosen = min(options, key=lambda each: each.rmse)
@@ -129,7 +143,9 @@ def _publish(measured: _StrategyNoise, run: Run) -> Published:
     middle = plan.estimated(noisy)
     weights = plan.matrix.astype(np.float64)
     pull = weights.T @ weights
-    fitted = non_negative(middle, lambda x: pull @ (x - middle), float(np.linalg.eigvalsh(pull)[-1]))
+    # the total is kept: with many empty bins, noise below zero would be cut off and noise above it would stay
+    steepest, total = float(np.linalg.eigvalsh(pull)[-1]), float(middle.sum())
+    fitted = non_negative(middle, lambda x: pull @ (x - middle), steepest, total=total)
     whole = round_running_totals(fitted)
     up_to = np.cumsum(whole)
     deviation, covariance = measured.deviation, plan.covariance
@@ -169,8 +185,10 @@ class Ranges:
         self._factor = deviations_at_level(model["noise"])
 
     @classmethod
-    def of(cls, release: Release) -> Self:
-        """Read a release of `ranges`."""
+    def of(cls, release: Release) -> "Ranges | RangeTable":
+        """Read a release of `ranges`, of one column or of several."""
+        if "axes" in release.model:
+            return RangeTable.of(release)
         return cls(tuple(release.outputs[0].values), release.model)
 
     def between(self, first: object, last: object) -> tuple[int, float, float]:

@@ -1,4 +1,6 @@
-"""Running totals of counts over ordered keys, from sums that are chosen for them: a factorization of the prefix matrix.
+"""Running totals and sliding windows of counts over ordered keys, from sums that are chosen for them.
+
+For running totals this is a factorization of the prefix matrix.
 
 Noise on each count adds up: the t-th total of independent noises has t times the variance of one. Sums with the weights
 of the square root of the prefix matrix (Gaussian noise), or of bins and overlapping groups of bins (Laplace noise),
@@ -15,16 +17,19 @@ import numpy as np
 
 from hubbub.analyses.base import Run
 from hubbub.analyses.tables.marginals import Counts
-from hubbub.analyses.tables.product_strategies import ProductStrategy
+from hubbub.analyses.tables.product_strategies import ProductStrategy, product_strategy
 from hubbub.analyses.tables.shared_counts import CountedTable, SharedBlock, SharedQuestion, binned, bins_of
 from hubbub.analyses.tables.strategies import Strategy, best, identity
 from hubbub.analyses.tables.strategy_search import Floats
 from hubbub.errors import ParameterError
 from hubbub.sql.linear_counts import LinearCount, LinearQuestion, Matrix
+from hubbub.sql.noise import Noise
 from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
 
 #: Most bins along the ordered key: finding and solving a strategy takes seconds from about here.
 MAX_BINS = 512
+#: The same for sliding windows, whose strategy is searched for the number of bins and their width.
+MAX_WINDOW_BINS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +37,9 @@ class RunningCounts:
     """Measured sums from which running totals are estimated.
 
     Theorem (Running totals). Let x be the counts of the cells of some columns, of which one unit moves at most T
-    together, P the zero-one matrix of running totals, and A an integer strategy with P = B·A for some B. A·x with noise
-    for the sensitivity of A at T costs what `mechanism` costs, and B·(A·x + z) is an unbiased estimate of P·x with
-    variances diag(B·Bᵀ)·Var(z), whatever order the totals are read in.
+    together, P the zero-one matrix of running totals or of sums over sliding windows, and A an integer strategy with
+    P = B·A for some B. A·x with noise for the sensitivity of A at T costs what `mechanism` costs, and B·(A·x + z) is an
+    unbiased estimate of P·x with variances diag(B·Bᵀ)·Var(z), whatever order the totals are read in.
     Proof    "Integer strategies" and "Product strategies" bound the move of A·x, "One bound for all cells" bounds T.
              Everything else is a function of A·x + z. A has full column rank, so B = P·(AᵀA)⁻¹Aᵀ has B·A = P.
     Assumes  the theorem "Linear counts": the cells of the query are sums of x.
@@ -67,14 +72,17 @@ class RunningCounts:
         return self.block.answer(self.block.through(found, self.mechanism, run), self.count)
 
 
-def running_matrix(matrix: Matrix, ranks: Sequence[int]) -> Matrix:
-    """Add up the rows of a matrix from the first by rank to each row.
+def running_matrix(matrix: Matrix, ranks: Sequence[int], width: int | None = None) -> Matrix:
+    """Add up the rows of a matrix from the first by rank to each row, or the last `width` of them.
 
     >>> running_matrix(np.eye(3), [2, 0, 1]).tolist()
     [[1.0, 1.0, 1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
+    >>> running_matrix(np.eye(3), [2, 0, 1], 2).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 1.0]]
     """
     order = np.asarray(ranks)
-    before: Matrix = (order[None, :] <= order[:, None]).astype(np.float64)
+    ahead = order[:, None] - order[None, :]
+    before: Matrix = ((ahead >= 0) & (ahead < (len(order) if width is None else width))).astype(np.float64)
     return before @ matrix
 
 
@@ -84,28 +92,29 @@ def running_counts(
     ranks: Sequence[int],
     counted: CountedTable,
     budgets: Sequence[NoiseBudget],
+    width: int | None = None,
 ) -> RunningCounts | None:
     """Choose sums for running totals along the key at `place`, whose values have these ranks; None if there are none.
 
+    With `width` for the sums of the last so many values up to each one.
     The noise with the smallest mean variance of all totals is chosen.
     """
     ((count,),) = question.measures
     axis = [*count.matrices][place]
-    totals = LinearCount({**count.matrices, axis: running_matrix(count.matrices[axis], ranks)})
+    totals = LinearCount({**count.matrices, axis: running_matrix(count.matrices[axis], ranks, width)})
     bins = tuple(bins_of([totals.matrices.get(column.name)], column.size) for column in counted.columns)
     if any(not (each >= 0).any() for each in bins):
         return None
     along = next(place for place, column in enumerate(counted.columns) if column.name == axis)
     sizes = [int(each.max()) + 1 for each in bins]
-    if sizes[along] > MAX_BINS:
+    if sizes[along] > (MAX_BINS if width is None else MAX_WINDOW_BINS):
         return None
     own = replace(question, measures=((totals,),))
-    # a bin that is in more totals comes earlier
-    earlier = np.argsort(-binned(totals.matrices[axis], bins[along]).sum(axis=0), kind="stable")
+    workload = binned(totals.matrices[axis], bins[along])
     found = []
     for budget in budgets:
         factors = [identity(size) for size in sizes]
-        factors[along] = _ordered(best(sizes[along], "prefixes", budget.noise), earlier)
+        factors[along] = _along(workload, budget.noise, width)
         block = SharedBlock(counted, bins, (0,), (SharedQuestion(own, (1.0,)),), ProductStrategy(tuple(factors)))
         try:
             (mechanism,) = budget.mechanisms([block.sensitivity], [1.0])
@@ -122,6 +131,15 @@ def _variances(block: SharedBlock, count: LinearCount) -> Floats:
     matrices = block.matrices(count)
     found = block.strategy.variances(matrices).reshape([len(each) for each in matrices])
     return block.in_order(found, count)
+
+
+def _along(workload: Floats, noise: Noise, width: int | None) -> Strategy:
+    """Choose the strategy along the ordered key, for totals that are these sums of bins."""
+    if width is not None:
+        return product_strategy((workload.T @ workload / len(workload),), noise).factors[0]
+    # a bin that is in more totals comes earlier
+    earlier = np.argsort(-workload.sum(axis=0), kind="stable")
+    return _ordered(best(workload.shape[1], "prefixes", noise), earlier)
 
 
 def _ordered(strategy: Strategy, earlier: Counts) -> Strategy:

@@ -12,6 +12,7 @@ from hubbub.errors import (
     MechanismError,
     ParameterError,
     QueryError,
+    ReviewError,
     RunError,
     ServerError,
 )
@@ -67,6 +68,7 @@ _KINDS: tuple[tuple[type[HubbubError], type[Error]], ...] = (
     (ConfigError, OperationalError),
     (AccessError, OperationalError),
     (RunError, OperationalError),
+    (ReviewError, OperationalError),
     (ServerError, InterfaceError),
     (MechanismError, NotSupportedError),
 )

@@ -6,7 +6,9 @@ that cannot fail.
 Tested in tests/engines/test_sources.py.
 """
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -57,6 +59,40 @@ TYPES: dict[Kind, str] = {
 _WITHOUT_CAST = {Kind.INTEGER: {t for t, k in _KINDS.items() if k is Kind.INTEGER}, Kind.REAL: {"FLOAT", "DOUBLE"}}
 
 
+_LOCAL = threading.local()
+
+
+def _catalog_reader() -> duckdb.DuckDBPyConnection:
+    """Return this thread's database for reading headers, footers and catalogs; opening a new one takes far longer."""
+    connection: duckdb.DuckDBPyConnection | None = getattr(_LOCAL, "connection", None)
+    if connection is None:
+        connection = _LOCAL.connection = duckdb.connect(
+            ":memory:",
+            # it reads what the file has now, and has no threads, so that a server can fork its workers
+            config={
+                "threads": 1,
+                "async_threads": 0,
+                "python_enable_replacements": False,
+                "enable_external_file_cache": False,
+            },
+        )
+    return connection
+
+
+@contextmanager
+def _attached(source: DataSource) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Attach a database file as `$source`; other files are read where they are."""
+    connection = _catalog_reader()
+    if source.form != "duckdb":
+        yield connection
+        return
+    connection.execute(f"ATTACH {_text(source.path)} AS {identifier('$source')} (READ_ONLY)")
+    try:
+        yield connection
+    finally:
+        connection.execute(f"DETACH {identifier('$source')}")
+
+
 def schema(source: DataSource) -> tuple[Field, ...]:
     """Read the names and types of a table's columns from a header, footer or catalog, never a value."""
     files.check_readable(source)
@@ -69,8 +105,7 @@ def schema(source: DataSource) -> tuple[Field, ...]:
             return read_snapshot(source).fields
         except UnreachableError as error:
             raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
-    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
-        return _described(connection, source)
+    return _described(source)
 
 
 def check_source(source: DataSource) -> None:
@@ -78,44 +113,42 @@ def check_source(source: DataSource) -> None:
     if source.form == "sqlite":
         files.check_sqlite(source)
     elif source.form == "duckdb":
-        with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
-            try:
-                connection.execute(f"ATTACH {_text(source.path)} AS {identifier('$source')} (READ_ONLY)")
+        try:
+            with _attached(source) as connection:
                 check_views(connection, "$source", source.table or "")
-            except duckdb.Error:
-                raise UnreachableError("the file is not readable", "Check the file with `hubbub check`.") from None
+        except duckdb.Error:
+            raise UnreachableError("the file is not readable", "Check the file with `hubbub check`.") from None
 
 
 def guess_types(source: DataSource) -> tuple[Field, ...]:
     """Guess the types of a CSV file from its first rows. This reads values, so only `hubbub init --guess` uses it."""
     files.check_readable(source)
-    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
-        try:
-            rows = connection.execute(f"DESCRIBE FROM read_csv({_text(source.path)}, header = true)").fetchall()
-        except duckdb.Error:
-            rows = []
+    try:
+        rows = _catalog_reader().execute(f"DESCRIBE FROM read_csv({_text(source.path)}, header = true)").fetchall()
+    except duckdb.Error:
+        rows = []
     kinds = {name: _kind(kind) for name, kind, *_ in rows}
     return tuple(Field(field.name, field.type, kinds.get(field.name) or Kind.TEXT) for field in schema(source))
 
 
-def _described(connection: duckdb.DuckDBPyConnection, source: DataSource) -> tuple[Field, ...]:
+def _described(source: DataSource) -> tuple[Field, ...]:
     try:
-        if source.form == "duckdb":
-            connection.execute(f"ATTACH {_text(source.path)} AS {identifier('$source')} (READ_ONLY)")
-            tables = connection.execute(
-                "SELECT table_name FROM information_schema.tables WHERE table_catalog = '$source' AND"
-                " table_schema = 'main'"
-            ).fetchall()
-            if (source.table,) not in tables:
-                raise files.no_such_table(source, [name for (name,) in tables])
-            check_views(connection, "$source", source.table or "")
-        relation = _relation(source, "$source")
-        rows = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
-        # of the formats that are read in place, only a database has collations
-        texts = [name for name, kind, *_ in rows if kind == "VARCHAR" and source.form == "duckdb"]
-        distinguishes = {
-            name: connection.execute(collation_query(identifier(name), relation)).fetchone() for name in texts
-        }
+        with _attached(source) as connection:
+            if source.form == "duckdb":
+                tables = connection.execute(
+                    "SELECT table_name FROM information_schema.tables WHERE table_catalog = '$source' AND"
+                    " table_schema = 'main'"
+                ).fetchall()
+                if (source.table,) not in tables:
+                    raise files.no_such_table(source, [name for (name,) in tables])
+                check_views(connection, "$source", source.table or "")
+            relation = _relation(source, "$source")
+            rows = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
+            # of the formats that are read in place, only a database has collations
+            texts = [name for name, kind, *_ in rows if kind == "VARCHAR" and source.form == "duckdb"]
+            distinguishes = {
+                name: connection.execute(collation_query(identifier(name), relation)).fetchone() for name in texts
+            }
     except UnreachableError as error:
         raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
     except duckdb.Error:

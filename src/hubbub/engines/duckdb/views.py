@@ -5,6 +5,7 @@ Tested in tests/engines/test_views.py.
 
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -42,17 +43,23 @@ class _DuckDBViews:
         self._generated: dict[str, list[str]] = {}
         for table, _, expression in columns:
             self._generated.setdefault(table.lower(), []).extend([expression] if expression else [])
-        functions = connection.execute(
+        self._catalog = catalog
+        self._seen: set[str] = set()
+
+    @cached_property
+    def _functions(self) -> dict[str, tuple[set[str | None], list[str]]]:
+        """The stability of each function and the texts of each macro; only a view or a generated column needs them."""
+        rows = self._connection.execute(
             "SELECT function_name, stability, macro_definition FROM duckdb_functions()"
             " WHERE database_name IN (?, 'system') AND function_type IN ('scalar', 'aggregate', 'macro')",
-            [catalog],
+            [self._catalog],
         ).fetchall()
-        self._stability: dict[str, set[str | None]] = {}
-        self._macros: dict[str, list[str]] = {}
-        for name, stability, definition in functions:
-            self._stability.setdefault(name.lower(), set()).add("CONSISTENT" if definition else stability)
-            self._macros.setdefault(name.lower(), []).extend([definition] if definition else [])
-        self._seen: set[str] = set()
+        functions: dict[str, tuple[set[str | None], list[str]]] = {}
+        for name, stability, definition in rows:
+            known, definitions = functions.setdefault(name.lower(), (set(), []))
+            known.add("CONSISTENT" if definition else stability)
+            definitions.extend([definition] if definition else [])
+        return functions
 
     def check_table(self, name: str) -> None:
         """Check a table with its generated columns, or a view with everything that it reads."""
@@ -102,11 +109,12 @@ class _DuckDBViews:
         name = str(node["function_name"]).lower()
         arguments = node.get("arguments", node.get("children", ()))
         # DuckDB calls age(x) consistent, but it is the time from x until now
-        if self._stability.get(name, {None}) != {"CONSISTENT"} or (name == "age" and len(arguments) < 2):
+        stability, definitions = self._functions.get(name, (set[str | None](), []))
+        if stability != {"CONSISTENT"} or (name == "age" and len(arguments) < 2):
             raise unsteady_view(f"{name}()")
         if name not in self._seen:
             self._seen.add(name)
-            for definition in self._macros.get(name, ()):
+            for definition in definitions:
                 self._check_text(f"SELECT {definition}")
 
 

@@ -24,6 +24,7 @@ from hubbub.gateway.catalog.contents import PgTable, known_tables, rows
 from hubbub.gateway.catalog.translate import Names, translate
 from hubbub.gateway.result import PgResult
 from hubbub.gateway.values import BOOL, DATE, FLOAT8, INT2, INT4, INT8, STRING, STRINGS, TIMESTAMP, PgType, array_of
+from hubbub.gateway.variables import SETTINGS
 
 #: Seconds that a question may take, and rows that it may give.
 SECONDS, MAX_ROWS = 5.0, 100_000
@@ -75,7 +76,7 @@ class CatalogDatabase:
             self._root.execute(setting)
 
     def _fill(self, tables: Sequence[PgTable]) -> None:
-        filled = rows(tables)
+        filled = rows(tables) | {"pg_catalog.pg_settings": SETTINGS}
         statements = ["CREATE SCHEMA pgc", "CREATE SCHEMA pgi"]
         for name, columns in known_tables().items():
             schema, _, table = name.partition(".")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from hubbub.accounting.filters import Budget
 from hubbub.core import numbers
-from hubbub.server.api.schemas import Exact, Name, Number, ProblemDetails, RequestModel
+from hubbub.server.api.schemas import Exact, Name, Number, ProblemDetails, ReleaseForm, RequestModel
 from hubbub.server.state import Role
 
 
@@ -193,6 +193,48 @@ class RequestList(BaseModel):
 
     requests: list[RequestForm]
     next: int | None
+
+
+class AnswerDecisionBody(RequestModel):
+    """A decision on an answer. To decline needs a reason, which the analyst reads."""
+
+    approve: bool = Field(examples=[True])
+    reason: str = Field("", max_length=10_000, examples=["Outside of the agreed purpose."])
+
+
+class DecisionForm(BaseModel):
+    """What one person decided; `time` is in microseconds since 1970."""
+
+    approved: bool
+    by: str
+    reason: str
+    time: int
+
+
+class AnswerReview(BaseModel):
+    """An answer that needs or needed review: `people` different people must approve it."""
+
+    number: int
+    analyst: str
+    datasets: list[str]
+    query: str
+    people: int
+    state: Literal["waiting", "approved", "declined"]
+    decisions: list[DecisionForm]
+
+
+class AnswerReviewList(BaseModel):
+    """Answers that need or needed review, newest first. Pass `next` as `before` to get the next page."""
+
+    reviews: list[AnswerReview]
+    next: int | None
+
+
+class ReviewedAnswer(BaseModel):
+    """An answer with its review; `release` is null if the query has no answer."""
+
+    review: AnswerReview
+    release: ReleaseForm | None
 
 
 class PublicationBody(RequestModel):

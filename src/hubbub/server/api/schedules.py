@@ -64,6 +64,7 @@ class ScheduleForm(BaseModel):
     wait: int
     next_run: str | None = Field(description="The next day on which it runs, in UTC.")
     last: BlockAnswerForm | None = Field(description="The newest block that is due.")
+    paused: bool = Field(description="Whether it does not run because all tokens of its analyst are revoked.")
 
 
 class ScheduleList(BaseModel):
@@ -140,6 +141,7 @@ def _form(view: ScheduleView) -> dict[str, object]:
         "wait": each.wait,
         "next_run": None if view.next_run is None else view.next_run.isoformat(),
         "last": None if view.last is None else _block(view.last),
+        "paused": view.paused,
     }
 
 

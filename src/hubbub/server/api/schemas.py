@@ -55,6 +55,9 @@ class EstimateBody(RequestModel):
         "each", description="Whether each interval holds with 95%, or all intervals of the result at once."
     )
 
+    noise: Literal["laplace", "gaussian"] | None = Field(
+        None, description="The kind of noise; by default the one with the smaller error, or of less cost for `within`."
+    )
     combine: bool = Field(
         default=False, description="Pay less where earlier releases and a new one together are as exact as asked."
     )
@@ -112,7 +115,7 @@ class PrincipalForm(BaseModel):
     """The caller. `expires` is in seconds since 1970."""
 
     name: str
-    role: Literal["owner", "analyst", "auditor"]
+    role: Literal["owner", "analyst", "auditor", "steward"]
     expires: int
 
 
@@ -234,6 +237,7 @@ class EstimateForm(BaseModel):
     group_rows: int | None = Field(description="Rows in an average group, if the dataset has a profile.")
     intervals: str = Field(description="What the margins of error state, if they hold for the whole answer at once.")
     units: int | None = Field(None, description="Number of privacy units, if it is public or has a profile.")
+    choice: str = Field(description="Why another noise than that with the least ε was chosen; empty if it was not.")
     work: str = Field(description="Memory, time and parts that the engine is expected to take, if a size is declared.")
     warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
     groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
@@ -334,6 +338,7 @@ class PastForm(BaseModel):
     epsilon: Exact
     delta: Exact
     released: bool
+    review: Literal["waiting", "approved", "declined"] | None = None
 
 
 class ReleaseList(BaseModel):

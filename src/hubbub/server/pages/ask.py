@@ -30,7 +30,7 @@ from hubbub.server import page_plots as plots
 from hubbub.server.pages import dataset as datasets
 from hubbub.server.pages.frame import Visit, drawing, require_role
 from hubbub.server.pages.home import spent
-from hubbub.server.pages.releases import fetch
+from hubbub.server.pages.releases import fetch, number_of
 from hubbub.server.problems import status_of
 
 _START = "0.1"
@@ -49,6 +49,8 @@ def show(visit: Visit) -> Response:
     query = visit.request.query_params
     form = {"sql": "", "epsilon": _START, "groups": "", "rows": "", "dataset": _scope(visit, query.get("dataset", ""))}
     shown = query.get("release")
+    if "saved" in query:
+        return _page(visit, form | _saved(visit, query["saved"]))
     if shown is None:
         suggested = datasets.examples(visit, [form["dataset"]]) if form["dataset"] else []
         form["sql"] = suggested[0]["sql"] if suggested else ""
@@ -75,6 +77,14 @@ def show(visit: Visit) -> Response:
     )
 
 
+def _saved(visit: Visit, number: str) -> dict[str, str]:
+    """Return the fields of a saved question."""
+    found = visit.service.saved.question(visit.principal, number_of(number))
+    limits = {"groups": found.groups, "rows": found.rows}
+    fields = {"sql": found.sql, "epsilon": found.epsilon or _START, "title": found.title}
+    return fields | {name: "" if limit is None else str(limit) for name, limit in limits.items()}
+
+
 def _scope(visit: Visit, name: str) -> str:
     """Return the dataset that the page is limited to; empty if none was named that the analyst can query."""
     return name if name in visit.service.catalog.datasets(visit.principal) else ""
@@ -88,6 +98,16 @@ def estimate(visit: Visit) -> Response:
     except HubbubError as error:
         return _page(visit, form, problem=error)
     return _page(visit, form, found=found)
+
+
+def read_form(visit: Visit) -> Question:
+    """Return the question of the form, to save it."""
+    return _question(_form(visit))
+
+
+def refused(visit: Visit, error: HubbubError) -> Response:
+    """Show the form again, with an error."""
+    return _page(visit, _form(visit) | {"title": visit.form.get("title", "")}, problem=error)
 
 
 def laid_out(query: str) -> str:
@@ -231,6 +251,8 @@ def _page(
         tables=datasets.schemas(visit, scope),
         examples=datasets.examples(visit, scope),
         unit=datasets.unit(visit, scope),
+        dashboards=service.saved.dashboards(principal),
+        saved_title=form.get("title", ""),
         **filled,
     )
     # cacheable until sign-out; otherwise the back button could not return to an estimate, which was a POST

@@ -42,11 +42,15 @@ VERSION = version("hubbub")
 #: Navigation links for each role.
 _ALWAYS = (("/", "Home"),)
 _ANSWERS = (("/releases", "Releases"), ("/schedules", "Scheduled"))
+_REVIEWS = ("/reviews", "Reviews")
 NAVIGATION: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "analyst": (*_ALWAYS, ("/ask", "Query"), *_ANSWERS, ("/explain", "Explain")),
-    "owner": (*_ALWAYS, *_ANSWERS, ("/curate", "Administration"), ("/explain", "Explain and audit")),
-    "auditor": (*_ALWAYS, *_ANSWERS, ("/curate", "Administration"), ("/explain", "Explain and audit")),
+    "analyst": (*_ALWAYS, ("/ask", "Query"), ("/saved", "Saved"), *_ANSWERS, ("/explain", "Explain")),
+    "owner": (*_ALWAYS, *_ANSWERS, _REVIEWS, ("/curate", "Administration"), ("/explain", "Explain and audit")),
+    "auditor": (*_ALWAYS, *_ANSWERS, _REVIEWS, ("/curate", "Administration"), ("/explain", "Explain and audit")),
+    "steward": (_REVIEWS,),
 }
+#: Pages that are below another one of the navigation.
+_UNDER = {"datasets": "/", "dashboards": "/saved"}
 THEME = "hubbub-theme"
 _NOTICE = "hubbub-notice"
 #: Messages shown after a redirect. The cookie holds only the name, so that no one can inject text.
@@ -59,10 +63,20 @@ NOTICES = {
     "revoked": "The token was revoked.",
     "published": "The release is public. Everyone with its address can read it.",
     "withdrawn": "The public page was withdrawn. Publishing the release again restores it at the same address.",
+    "approved": "Recorded. If enough people approved it, the analyst can read the answer now.",
+    "declined": "The answer was declined. The analyst can read your reason.",
     "scheduled": "The query was scheduled. It runs for each block after the block has ended.",
     "unscheduled": "The query was removed from the schedule. Its answers stay.",
+    "saved": "The question was saved.",
+    "forgotten": "The question was removed from your saved questions.",
+    "shared": "Every analyst of this server who has the address can now open this dashboard.",
+    "unshared": "Only you can open this dashboard now.",
+    "dashboard-removed": "The dashboard was removed. Its questions are still saved.",
     "applied": "hubbub.yaml was updated. The previous version is kept as hubbub.yaml.previous.",
 }
+
+#: The letter that opens a page after g, where it is not the first one of its name.
+_LETTERS = {"/schedules": "c", "/reviews": "v", "/curate": "a"}
 
 T = TypeVar("T")
 Handler = Callable[["Visit"], Response | Awaitable[Response]]
@@ -104,7 +118,8 @@ class Visit:
             self._environment.get_template(name).render(
                 principal=self._principal,
                 places=NAVIGATION[self._principal.role] if self._principal else (),
-                here="/" if path.startswith("/datasets") else f"/{path.split('/')[1]}",
+                shortcuts=shortcuts(self._principal.role) if self._principal else (),
+                here=_UNDER.get(path.split("/")[1], f"/{path.split('/')[1]}"),
                 path=path if self.request.method == "GET" else "/",
                 theme=theme if theme in ("dark", "light") else "",
                 token=lambda: Markup('<input type="hidden" name="csrf" value="{}">').format(csrf),
@@ -260,6 +275,11 @@ def noise(release: Release) -> str:
 def drawing(svg: str) -> Markup:
     """Mark an SVG as safe; its texts are escaped where it is drawn."""
     return Markup(svg)  # noqa: S704
+
+
+def shortcuts(role: str) -> list[tuple[str, str, str]]:
+    """Return the key after g, the address, and the name of each page of the navigation."""
+    return [(_LETTERS.get(address, name[0].lower()), address, name) for address, name in NAVIGATION[role]]
 
 
 def require_role(visit: Visit, *roles: str) -> None:

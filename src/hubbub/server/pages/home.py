@@ -23,12 +23,15 @@ _COSTS = tuple(map(Fraction, ("0.1", "0.05", "0.02", "0.01", "0.005", "0.001")))
 def show(visit: Visit) -> Response:
     """Show the page."""
     service, principal = visit.service, visit.principal
+    if principal.role == "steward":
+        return visit.go("/reviews")
     views: dict[str, list[BudgetOverview]] = {}
     for view in service.catalog.budget(principal):
         views.setdefault(view.dataset, []).append(view)
     cards = [_card(visit, name, views.get(name, [])) for name in service.catalog.datasets(principal)]
     requests = service.administration.requests(principal, limit=10) if principal.role == "analyst" else []
-    return visit.render("home.html", cards=cards, requests=requests)
+    changes = service.news.changes(principal) if principal.role == "analyst" else None
+    return visit.render("home.html", cards=cards, requests=requests, changes=changes)
 
 
 def request(visit: Visit) -> Response:

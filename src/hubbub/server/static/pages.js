@@ -86,19 +86,20 @@ function copyButtons() {
 
 // Show only the rows that contain what is typed.
 function findRows() {
-  const field = document.querySelector("input[data-find]");
-  if (!field) return;
-  field.closest(".find").hidden = false;
-  const rows = [...document.getElementById(field.dataset.find).rows], found = document.querySelector("[data-found]");
-  field.addEventListener("input", () => {
-    const wanted = field.value.trim().toLowerCase();
-    let count = 0;
-    for (const row of rows) {
-      row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
-      if (!row.hidden) count += 1;
-    }
-    found.textContent = wanted ? count + " of " + rows.length + " rows" : "";
-  });
+  for (const field of document.querySelectorAll("input[data-find]")) {
+    const place = field.closest(".find"), found = place.querySelector("[data-found]");
+    const rows = [...document.getElementById(field.dataset.find).rows];
+    place.hidden = false;
+    field.addEventListener("input", () => {
+      const wanted = field.value.trim().toLowerCase();
+      let count = 0;
+      for (const row of rows) {
+        row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
+        if (!row.hidden) count += 1;
+      }
+      found.textContent = wanted ? count + " of " + rows.length + " rows" : "";
+    });
+  }
 }
 
 // A form is sent only once: a second click would only wait for the same answer.
@@ -126,6 +127,51 @@ function shortcuts() {
       editor.form.requestSubmit(document.getElementById("estimate"));
     }
   });
+}
+
+// What scrolls can be scrolled by keyboard.
+function scrollers() {
+  function mark() {
+    for (const place of document.querySelectorAll(".scroll, pre")) {
+      if (place.scrollWidth > place.clientWidth + 1 && place.tabIndex !== 0) {
+        place.tabIndex = 0;
+        place.dataset.wide = "yes";
+      } else if (place.dataset.wide && place.scrollWidth <= place.clientWidth + 1) {
+        place.removeAttribute("tabindex");
+        delete place.dataset.wide;
+      }
+    }
+  }
+  window.addEventListener("resize", mark);
+  mark();
+}
+
+// Single keys: ? lists them, / goes to the query, and g followed by a letter opens a page. Not while typing.
+function keys() {
+  const list = document.getElementById("keys");
+  if (!list) return;
+  const pages = {};
+  for (const row of list.querySelectorAll("[data-key]")) pages[row.dataset.key] = row.dataset.page;
+  const off = document.getElementById("keys-off"), open = document.getElementById("keys-open");
+  off.checked = window.localStorage.getItem("hubbub-keys") === "off";
+  off.addEventListener("change", () => window.localStorage.setItem("hubbub-keys", off.checked ? "off" : "on"));
+  open.hidden = false;
+  open.addEventListener("click", () => list.showModal());
+  let waiting = false;
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
+    if (off.checked || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const after = waiting;
+    waiting = false;
+    if (after && pages[event.key]) window.location.assign(pages[event.key]);
+    else if (event.key === "g") waiting = true;
+    else if (event.key === "?") { if (list.open) list.close(); else list.showModal(); }
+    else if (event.key === "/") {
+      const place = document.getElementById("sql") || document.querySelector("input[type=search]:not([hidden])");
+      if (place) { event.preventDefault(); place.focus(); }
+    }
+  });
+  list.querySelector("button").addEventListener("click", () => list.close());
 }
 
 function printButtons() {
@@ -217,4 +263,4 @@ function screens() {
   });
 }
 
-ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); findRows(); });
+ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); findRows(); scrollers(); keys(); });

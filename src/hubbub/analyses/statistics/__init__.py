@@ -1,0 +1,1 @@
+"""Statistics with an answer that allows for the privacy noise: tests, survival curves, regressions of counts."""

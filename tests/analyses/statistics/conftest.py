@@ -1,0 +1,5 @@
+"""The small world of private programs, for statistics."""
+
+from tests.analyses.programs.conftest import world
+
+__all__ = ["world"]
