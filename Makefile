@@ -73,8 +73,9 @@ types: $(VENV)/.dev
 	@$(BIN)/mypy
 
 tests: $(VENV)/.dev $(VENV)/.system
-	@echo "test: doctests and tests, in parallel, in random order"
-	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n $(WORKERS) --dist worksteal $(ARGS)
+	@echo "test: doctests and tests, in parallel, in shuffled order"
+	@rm -f .pytest_cache/v/cache/lastfailed
+	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n $(WORKERS) --dist worksteal $(ARGS) || $(BIN)/python -m tests.repeat_failed $$?
 
 checklist: $(VENV)/.dev ## for each construct of the founding papers: the command that a user types, and its figure (ARGS="--row 61")
 	@$(BIN)/python -m tests.checklist.run $(ARGS)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests.fixtures import slow_tests, spark
 from tests.fixtures.collection import QuickCollection, spread
 from tests.fixtures.postgres_server import postgres_dsn, postgres_server
+from tests.fixtures.repeatable_draws import RepeatableDraws, chosen_seed
 from tests.fixtures.seeded_source import SeededSource
 
 from hubbub.analyses.statistics import null
@@ -55,16 +56,25 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 # gRPC, by which Spark is asked, would otherwise do work of its own in every forked child, and may crash it
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+#: Noise, examples and the order of tests are the same in each run, unless HUBBUB_SEED says otherwise.
+_DRAWS = RepeatableDraws(chosen_seed())
+
 # on a busy machine an example may be slow without being wrong
-settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "hubbub", deadline=None, derandomize=_DRAWS.seed is not None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("hubbub")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Make collection quick, and let Ctrl-C stop the servers that tests start.
+    """Make draws repeatable and collection quick, and let Ctrl-C stop the servers that tests start.
 
     What is started in the background of a shell ignores SIGINT, and so would every process that it starts.
     """
+    _DRAWS.install()
+    if _DRAWS.seed is not None and getattr(config.option, "randomly_seed", None) == "default":
+        config.option.randomly_seed = _DRAWS.seed
     config.pluginmanager.register(QuickCollection())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -97,9 +107,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let only those tests fork that run before such libraries are loaded; undo what a server did to the umask."""
+    """Begin the draws, let only tests fork that run before such libraries are loaded, and reset the umask."""
+    _DRAWS.begin(item.nodeid)
     os.fork = _FORK if item.path.name in _FORKING else _refuse_to_fork
     os.umask(_UMASK)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let what tests share not depend on which of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with _DRAWS.apart(f"{fixturedef.baseid}::{fixturedef.argname} {getattr(request, 'param_index', 0)}"):
+        return (yield)
 
 
 def _refuse_to_fork() -> int:
@@ -114,6 +134,13 @@ def _unmarked(item: pytest.Item, mark: str) -> bool:
 def _many_digits() -> None:
     """References are computed to 90 digits in every test, whatever ran before it."""
     mpmath.mp.dps = 90
+
+
+@pytest.fixture
+def system_randomness() -> Iterator[None]:
+    """Let a test draw from the operating system, as the product does."""
+    with _DRAWS.paused():
+        yield
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from hubbub.errors import MechanismError
 from hubbub.noise import source as source_module
 from hubbub.noise.source import Keystream, ReplaySource, SeededSource, system
 
+pytestmark = pytest.mark.usefixtures("system_randomness")
+
 
 def in_child(work: Callable[[], bytes], fork: Callable[[], int] = os.fork) -> bytes:
     """Run something in a forked child and give what it returned; a child that hangs is ended by its own alarm."""

@@ -6,6 +6,7 @@ as JSON with sorted keys and no spaces. This paragraph and the file are enough t
 """
 
 import json
+import secrets
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -64,6 +65,11 @@ def facts_text(event: Event, blocks: BlockSet | None = None) -> str:
     '{"answers":2,"blocks":{"by":"month","ranges":[["1970-01","1970-02"]]},"epsilon":1,"mechanism":"response"}'
     """
     return canonical(to_facts(event) if blocks is None else {**to_facts(event), "blocks": blocks.to_json()})
+
+
+def new_identity() -> str:
+    """Return a random name for a new ledger. It also salts the order in which rows of a unit are kept."""
+    return secrets.token_hex(16)
 
 
 def genesis(ledger: str) -> bytes:

@@ -3,9 +3,9 @@
 Tested in tests/accounting/test_postgres.py.
 """
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
+from hubbub.accounting import chain
 from hubbub.accounting.chain import NO_HASH, genesis
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def upgrade(connection: "Connection", number: int) -> None:
     for statement in MIGRATIONS[number - 1]:
         connection.execute(statement.encode())
     if number == 1:
-        ledger = secrets.token_hex(16)
+        ledger = chain.new_identity()
         connection.execute("INSERT INTO hubbub.identity VALUES (%s)", (ledger,))
         connection.execute("INSERT INTO hubbub.head VALUES (true, 0, %s, 0, %s)", (genesis(ledger), NO_HASH))
     connection.execute("INSERT INTO hubbub.format VALUES (%s)", (number,))

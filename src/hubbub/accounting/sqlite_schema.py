@@ -3,10 +3,11 @@
 Tested in tests/accounting/test_sqlite.py.
 """
 
-import secrets
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
+
+from hubbub.accounting import chain
 
 APPLICATION = 0x48554242  # "HUBB": identifies the file
 
@@ -40,7 +41,7 @@ def upgrade(connection: sqlite3.Connection, number: int) -> None:
         connection.execute(statement)
     if number == 1:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(16),))
+        connection.execute("INSERT INTO identity VALUES (?)", (chain.new_identity(),))
     connection.execute(f"PRAGMA user_version = {number}")
 
 

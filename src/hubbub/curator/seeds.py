@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from hubbub.accounting.chain import Entry
 from hubbub.errors import LedgerError
+from hubbub.noise import source
 from hubbub.noise.source import SEED
 
 #: Seconds after which a seed is erased in any case, and seconds between two searches for such seeds.
@@ -51,7 +52,7 @@ class Seeds:
 
         If it cannot be stored, this run uses it all the same, and a retry finds none.
         """
-        seed = Seed(os.urandom(SEED), run_hash)
+        seed = Seed(source.fresh_key(), run_hash)
         if time.monotonic() - self._looked > _SWEEP:
             self.sweep()
         name, new = self._name(charge), f".{token_hex(8)}"

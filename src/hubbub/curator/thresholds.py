@@ -30,6 +30,7 @@ from hubbub.core.events import Composed, SparseVectorEvent, from_facts
 from hubbub.curator.question import Question
 from hubbub.curator.replay import declared_hash
 from hubbub.errors import ParameterError, QueryError, SpentError
+from hubbub.noise import source
 from hubbub.noise.source import SEED, SeededSource
 from hubbub.private_files import create_folder, locked, open_private
 
@@ -285,7 +286,7 @@ def _state(path: Path, session: SessionState) -> tuple[int, str]:
     if not used and not path.exists():
         file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with os.fdopen(file, "wb") as opened:
-            opened.write(os.urandom(SEED))
+            opened.write(source.fresh_key())
             opened.flush()
             os.fsync(opened.fileno())
     seed = path.read_bytes() if path.exists() else b""

@@ -85,8 +85,9 @@ class _Stream:
         return taken
 
 
-def _fresh_key() -> bytes:
-    return os.urandom(32)
+def fresh_key() -> bytes:
+    """Return 32 bytes of the operating system: a key of noise, or the seed of a charge. Tests replace this function."""
+    return os.urandom(SEED)
 
 
 def _process() -> tuple[int, int]:
@@ -124,7 +125,7 @@ class Keystream:
         while True:
             stream: _Stream | None = getattr(self._local, "stream", None)
             if stream is None:
-                stream = self._local.stream = _Stream(_fresh_key)
+                stream = self._local.stream = _Stream(lambda: fresh_key())
             if stream.busy:
                 return np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)
             stream.busy = True
