@@ -16,7 +16,7 @@ tests quick: export OMP_NUM_THREADS := 1
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test quick setup checklist papers rooms errors theorems sql docs screenshots lint types tests bench peers lock clean wheels release-check
+.PHONY: demo test quick setup checklist papers rooms errors theorems sql proofs docs screenshots lint types tests bench peers lock clean wheels release-check
 
 demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
@@ -94,6 +94,11 @@ theorems: $(VENV)/.dev ## write docs/theorems.md from the docstrings
 
 sql: $(VENV)/.dev ## write docs/sql.md from the allow-lists
 	@$(BIN)/python -m tests.project.sql_reference
+
+proofs: $(VENV)/.dev ## let Coq check the laws of the samplers (proofs/), and record what it has checked
+	@command -v coqc >/dev/null || { echo "setup: installing coq and its interval arithmetic"; \
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends coq libcoq-interval >/dev/null; }
+	@$(BIN)/python -m tests.project.proofs
 
 docs: $(VENV)/.dev ## build the documentation site in site/; it needs no network, to build or to read
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict && echo "docs: open site/index.html"

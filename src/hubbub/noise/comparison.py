@@ -85,7 +85,8 @@ def below(real: Real, first: int, source: RandomSource) -> bool:
     first does not decide.
     Proof    It returns true only where the upper end of U's interval is at most p's lower bound, and false only where
              U's lower end is at least p's upper bound. It continues only while the two intervals meet; given the words
-             so far, at most 3 of 2⁶⁴ next words leave them meeting, and U = p has probability 0.
+             so far, at most 3 of 2⁶⁴ next words leave them meeting, and U = p has probability 0. Coq has checked
+             the decisions: proofs/Comparison.v, `true_means_below` and `false_means_not_below`.
     Assumes  independent uniform words; enclosures that hold and are less than 2³² units wide.
     Tested   tests/noise/test_comparison.py::test_a_rational_threshold_decides_as_exact_arithmetic_does
              tests/noise/test_comparison.py::test_refinement_follows_the_true_expansion_to_either_side

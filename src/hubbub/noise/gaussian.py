@@ -68,6 +68,7 @@ def discrete_gaussian(*, variance: Fraction, count: int, source: RandomSource) -
     of trials is independent of it.
     Proof    Pr[x is taken and kept] ∝ e^(−m²/2σ²)·e^(−(x² − m²)/2σ²)/B = e^(−x²/2σ²)/B, the same constant for every x;
              trials are independent, so the first kept one has the conditional distribution, whichever trial it is.
+             Coq has checked it: proofs/Gaussian.v, `trial_law` and `first_kept`.
     Assumes  independent uniform words; buckets and acceptance decided exactly (`comparison`).
     Error    variance at most that of the parameter; 3 words per trial, of which over 98% are kept (below a standard
              deviation of 128 one word, every trial being kept, for a bucket is one integer).

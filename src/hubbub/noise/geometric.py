@@ -35,6 +35,7 @@ def geometric(*, scale: Fraction, count: int, source: RandomSource) -> NDArray[n
     1/(1 + e^(2ⁱ/scale)), and ⌊G/2ᴵ⌋ is geometric with ratio q^(2ᴵ), independent of the I digits below.
     Proof    qᵏ with k = 2ᴵ·h + Σ bᵢ2ⁱ is the product of q^(2ᴵ·h) and of the q^(2ⁱ·bᵢ), a function of each digit alone;
              digit i is 1 with probability q^(2ⁱ)/(1 + q^(2ⁱ)), and h has weights (q^(2ᴵ))ʰ.
+             Coq has checked it: proofs/Geometric.v, `geometric_law`.
     Assumes  the words are independent and uniform; each digit is decided exactly (`comparison`).
     Error    mean q/(1 − q); the work is I + 1 words, I the least with 2ᴵ/scale > 64·ln 2, whatever G is, but where a
              word does not decide (2⁻⁶⁴ for each). A value beyond int64 raises OverflowError (never: e^(−4,000,000)).
@@ -49,6 +50,7 @@ def discrete_laplace(*, scale: Fraction, count: int, source: RandomSource) -> ND
     Theorem (Discrete Laplace from a geometric variable). With G geometric of ratio q and, independently, a coin that
     is true with probability q/(1 + q), Z = −1 − G where the coin is true and Z = G where not has this distribution.
     Proof    Pr[Z = k] = (1 − q)qᵏ/(1 + q) for k ≥ 0; Pr[Z = −1 − k] = (1 − q)qᵏ·q/(1 + q) = (1 − q)/(1 + q)·q^|−1−k|.
+             Coq has checked it: proofs/Geometric.v, `laplace_law`.
     Assumes  as for `geometric`; the coin has the probability of digit 0.
     Error    variance 2q/(1 − q)², which is 1.841 at scale 1; I + 2 words per sample, whatever Z is.
     Tested   tests/noise/test_geometric.py::test_distribution_from_thresholds_is_the_closed_form_at_100_digits
