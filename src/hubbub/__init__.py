@@ -1,7 +1,7 @@
 """hubbub answers SQL queries on sensitive data with differential privacy."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from hubbub.errors import (
     AccessError,
@@ -19,6 +19,7 @@ from hubbub.errors import (
 
 if TYPE_CHECKING:
     from hubbub.answers.release import Release
+    from hubbub.answers.sandbox_session import SandboxSession
     from hubbub.client.async_session import AsyncSession
     from hubbub.client.session import RemoteSession
     from hubbub.curator.session import Session
@@ -26,16 +27,30 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def open(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> "Session":  # noqa: A001
-    """Open the datasets of a hubbub.yaml as one of its analysts; `analyst` is optional if there is only one."""
+@overload
+def open(  # noqa: A001
+    path: str | Path = "hubbub.yaml", *, analyst: str | None = None, sandbox: Literal[False] = False
+) -> "Session": ...
+@overload
+def open(  # noqa: A001
+    path: str | Path = "hubbub.yaml", *, analyst: str | None = None, sandbox: Literal[True]
+) -> "SandboxSession": ...
+def open(  # noqa: A001
+    path: str | Path = "hubbub.yaml", *, analyst: str | None = None, sandbox: bool = False
+) -> "Session | SandboxSession":
+    """Open the datasets of a hubbub.yaml as one of its analysts; `analyst` is optional if there is only one.
+
+    With `sandbox`, questions are answered on made-up rows, and nothing is charged.
+    """
     # imported here, so that importing a mechanism or an error does not load engines and parsers
     try:
+        from hubbub.curator.sandbox_session import open_sandbox
         from hubbub.curator.session import open_session
     except ModuleNotFoundError as missing:
         if missing.name != "hubbub.curator":
             raise
         raise engine_missing() from None
-    return open_session(path, analyst=analyst)
+    return open_sandbox(path, analyst=analyst) if sandbox else open_session(path, analyst=analyst)
 
 
 def connect(

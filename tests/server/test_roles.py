@@ -13,7 +13,7 @@ from hubbub.curator.schedule_list import Schedule, Schedules
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
 from hubbub.server.administration_service import AdministrationService
-from hubbub.server.api import administration, attacks, publications, queries, reviews, schedules, streams
+from hubbub.server.api import administration, attacks, publications, queries, reviews, sandbox, schedules, streams
 from hubbub.server.attack_service import AttackService, CrowdService
 from hubbub.server.audit_service import AuditService
 from hubbub.server.catalog_service import CatalogService
@@ -22,6 +22,7 @@ from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_service import QueryService
 from hubbub.server.review_service import ReviewService
 from hubbub.server.roles import allowed, roles_of
+from hubbub.server.sandbox_service import SandboxService
 from hubbub.server.saved_service import SavedService
 from hubbub.server.schedule_service import ScheduleService
 from hubbub.server.stream_service import StreamService
@@ -89,6 +90,12 @@ MATRIX: dict[str, set[str]] = {
     "reviews.entries": {"owner", "steward", "auditor"},
     "reviews.show": {"owner", "steward"},
     "reviews.decide": {"owner", "steward"},
+    "sandbox.datasets": {"analyst"},
+    "sandbox.describe": {"analyst"},
+    "sandbox.estimate": {"analyst"},
+    "sandbox.columns": {"analyst"},
+    "sandbox.ask": {"analyst"},
+    "sandbox.begin": {"analyst"},
     "schedules.entries": {"owner", "analyst", "auditor"},
     "schedules.show": {"owner", "analyst", "auditor"},
     "schedules.add": {"owner", "analyst"},
@@ -118,6 +125,7 @@ PARTS: dict[str, type] = {
     "publications": PublicationService,
     "schedules": ScheduleService,
     "reviews": ReviewService,
+    "sandbox": SandboxService,
     "saved": SavedService,
     "news": NewsService,
 }
@@ -253,6 +261,8 @@ def a_schedule(world: Any) -> tuple[str, Any, dict[str, str]]:
 
 MONTHLY = {"name": "monthly", "sql": "SELECT COUNT(*) FROM health", "every": "month", "epsilon": "1", "analyst": "ana"}
 
+ASKED = {"sql": "SELECT COUNT(*) FROM health", "epsilon": "1"}
+
 CELLS: dict[str, Cell] = {
     "me": Cell("catalog.me", "GET", "/me", plain("/me")),
     "datasets": Cell("catalog.datasets", "GET", "/datasets", plain("/datasets")),
@@ -313,6 +323,10 @@ CELLS: dict[str, Cell] = {
     # nothing is reviewed here: whoever may decide is told so
     "answer_review": Cell("reviews.show", "GET", "/reviews/{number}", plain("/reviews/1"), 404),
     "decide": Cell("reviews.decide", "POST", "/reviews/{number}", plain("/reviews/1", {"approve": True}), 404),
+    "sandbox_datasets": Cell("sandbox.datasets", "GET", "/sandbox/datasets", plain("/sandbox/datasets")),
+    "sandbox_describe": Cell("sandbox.describe", "GET", "/sandbox/datasets/{name}", plain("/sandbox/datasets/health")),
+    "sandbox_estimate": Cell("sandbox.estimate", "POST", "/sandbox/estimate", plain("/sandbox/estimate", ASKED)),
+    "sandbox_query": Cell("sandbox.ask", "POST", "/sandbox/query", plain("/sandbox/query", ASKED)),
     "schedules": Cell("schedules.entries", "GET", "/schedules", plain("/schedules")),
     # the demo has no blocks: whoever may schedule a query is told so
     "add_schedule": Cell("schedules.add", "POST", "/schedules", plain("/schedules", MONTHLY), 422),
@@ -326,7 +340,7 @@ CELLS: dict[str, Cell] = {
 }
 
 
-ROUTED = (queries, administration, streams, attacks, publications, schedules, reviews)
+ROUTED = (queries, administration, streams, attacks, publications, schedules, reviews, sandbox)
 
 
 def routes() -> dict[str, tuple[str, str]]:

@@ -143,6 +143,7 @@ class Estimate:
     choice     why another noise than that with the least ε was chosen; empty if it was not
     work       what the engine is expected to take: memory, time and parts, or that this is not predicted
     review     who must approve the answer before it is shown; empty if nobody must
+    sandbox    that the query is asked in the sandbox, which charges nothing; empty if it is not
     """
 
     datasets: tuple[str, ...]
@@ -168,6 +169,7 @@ class Estimate:
     choice: str = ""
     work: str = ""
     review: str = ""
+    sandbox: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -211,7 +213,7 @@ class Estimate:
             "review": self.review,
             "warnings": list(self.warnings),
             "free": None if self.free is None else self.free.to_json(),
-        }
+        } | ({"sandbox": self.sandbox} if self.sandbox else {})
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
@@ -240,13 +242,15 @@ class Estimate:
             choice=form.get("choice", ""),
             work=form.get("work", ""),
             review=form.get("review", ""),
+            sandbox=form.get("sandbox", ""),
         )
 
     def __repr__(self) -> str:
         if not self.epsilon:
-            return f"Cost: {self.derivation[0]}"
+            return "\n".join([*([self.sandbox] if self.sandbox else []), f"Cost: {self.derivation[0]}"])
         cost = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
-        lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
+        lines = [self.sandbox] if self.sandbox else []
+        lines += [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
         lines += [f"  {self.cells:,} groups"] if self.cells > 1 else []
         lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
         lines += [f"  {self.choice}"] if self.choice else []
@@ -276,6 +280,8 @@ class Estimate:
 
     def budget(self) -> str:
         """Say whether the query is within budget, how often, or why it is not."""
+        if self.sandbox:
+            return "not charged in the sandbox; estimate it without the sandbox to see what is left"
         if not self.admitted:
             return f"over budget: {self.refusal.removeprefix('Not enough budget: ') or self._largest()}"
         count = "" if self.fits is None else f" for {'more than ' * (self.fits >= MANY)}{self.fits:,} such queries"

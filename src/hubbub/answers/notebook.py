@@ -24,10 +24,11 @@ def to_html(release: Release) -> str:
     ]
     more = len(release.ratio) - len(rows)
     noisy = any(output.low is not None for output in release.outputs)
-    notes = [f"Cost: {release.cost()}."]
+    notes = [release.sandbox] if release.sandbox else []
+    notes += [f"Cost: {release.cost()}."]
     notes += [f"± values: {release.intervals_note}."] if noisy else []
     notes += [release.left_out.sentence()] if release.left_out is not None else []
-    notes += release.notes
+    notes += (note for note in release.notes if note != release.sandbox)
     notes += [f"{more:,} more rows are not shown; to_csv() returns all."] if more else []
     table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     paragraphs = "".join(f"<p>{html.escape(note)}</p>" for note in notes)

@@ -18,6 +18,7 @@ from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.joint import independent_noises, interval_count, joint_sentence
 from hubbub.answers.left_out import LeftOut
 from hubbub.answers.sampling import SamplingErrors
+from hubbub.answers.sandbox import is_made_up, marked_column, sandbox_note
 from hubbub.answers.stored import is_packed, pack_answer, unpack_answer
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
@@ -161,11 +162,17 @@ class Release:
         return replace(self, outputs=_exchanged(self.outputs), joint=True)
 
     @property
+    def sandbox(self) -> str:
+        """That the answer is about made-up rows, in words; empty for an answer about the data."""
+        return sandbox_note(self.receipt)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """How many privacy units a group needed to be shown, if the groups were selected; what has no interval."""
         groups, after = GroupThreshold.from_receipt(self.receipt), "after" in self.receipt
         cut = after or (_CUT.search(self.receipt["query"]) is not None if groups is not None else False)
-        notes = () if groups is None else (groups.note(len(self.ratio), cut=cut),)
+        notes: tuple[str, ...] = () if not self.sandbox else (self.sandbox,)
+        notes += () if groups is None else (groups.note(len(self.ratio), cut=cut),)
         values = self.model["released"][: self.model.get("values", 0)] if "released" in self.model else []
         notes = (*notes, _VALUES + ", ".join(map(_single, values)) + ".") if values else notes
         if "derived" in self.receipt:
@@ -263,7 +270,8 @@ class Release:
     def flat(self, *, intervals: bool = True) -> list[Output]:
         """Return all columns; each noisy one is followed by the ends of its intervals, as name_low and name_high.
 
-        A name that the query already uses gets an underscore more, so that no column replaces another.
+        A name that the query already uses gets an underscore more, so that no column replaces another. Answers of the
+        sandbox have a last column `made_up`.
         """
         taken = set(self.columns)
         columns = []
@@ -277,6 +285,8 @@ class Release:
                     name += "_"
                 taken.add(name)
                 columns.append(Output(name, "real", values))
+        if is_made_up(self.receipt):  # whoever gets the file sees it, whatever became of its name
+            columns.append(Output(marked_column(taken), "boolean", [True] * len(self.ratio)))
         return columns
 
     def to_pandas(self, *, intervals: bool = True) -> Any:
@@ -336,6 +346,8 @@ class Release:
         )
         axes.set_yticks(list(positions), labels=labels)
         axes.invert_yaxis()
+        if self.sandbox:
+            axes.set_title(self.sandbox)
         axes.set_xlabel(f"{output.name}, with 95% intervals (ε = {brief(self.epsilon)})")
         return axes  # type: ignore[no-any-return]
 
@@ -374,6 +386,8 @@ class Release:
 
     def cost(self) -> str:
         """Describe the privacy cost and the remaining budget."""
+        if self.sandbox:
+            return f"nothing, in the sandbox; ε = {brief(self.epsilon)} on the data" if self.epsilon else "nothing"
         if "session" in self.receipt:
             return f"nothing more: charge {self.receipt['session']} paid for all answers of the session"
         if "releases" in self.receipt:
@@ -394,8 +408,10 @@ class Release:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         more = [f"… {len(self.ratio) - 50} more rows"] if len(self.ratio) > 50 else []
         note = [f"Bounds: {self.left_out.sentence()}"] if self.left_out is not None else []
-        note += [f"{'Note' if each.startswith(AFTER_NOTES) else 'Groups'}: {each}" for each in self.notes]
-        return "\n".join([*lines, *more, *note, f"Cost: {self.cost()}"])
+        others = [each for each in self.notes if each != self.sandbox]
+        note += [f"{'Note' if each.startswith(AFTER_NOTES) else 'Groups'}: {each}" for each in others]
+        first = [self.sandbox] if self.sandbox else []
+        return "\n".join([*first, *lines, *more, *note, f"Cost: {self.cost()}"])
 
 
 def _single(table: Mapping[str, Any]) -> str:

@@ -16,6 +16,8 @@ _MAX_ROWS = 1000
 
 def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool = False) -> None:
     """Print the privacy cost and the expected accuracy of a query."""
+    if estimate.sandbox:
+        console.print(f"[bold yellow]{escape(estimate.sandbox)}[/]")
     if not estimate.epsilon:
         console.print(terminal.facts([("Cost", f"[bold]{escape(estimate.derivation[0])}[/]")]))
         return
@@ -73,6 +75,8 @@ def rows(release: Release) -> Table:
 
 def release(release: Release, console: Console) -> None:
     """Print a release, its privacy cost and the position of its charge in the ledger."""
+    if release.sandbox:
+        console.print(f"[bold yellow]{escape(release.sandbox)}[/]")
     console.print(rows(release))
     if len(release.ratio) > _MAX_ROWS:
         console.print(
@@ -87,10 +91,12 @@ def release(release: Release, console: Console) -> None:
     facts += [("" if index else "Noise", escape(line)) for index, line in enumerate(noise_sentences(release))]
     if release.left_out is not None:
         facts.append(("Bounds", escape(release.left_out.sentence())))
-    facts += [("Note" if note.startswith(AFTER_NOTES) else "Groups", escape(note)) for note in release.notes]
+    notes = [note for note in release.notes if note != release.sandbox]
+    facts += [("Note" if note.startswith(AFTER_NOTES) else "Groups", escape(note)) for note in notes]
     facts.append(("Cost", escape(release.cost())))
-    charge = release.receipt["ledger"][0]
-    facts.append(("Receipt", f"charge {charge['sequence']} in the ledger, data version {_versions(release)}"))
+    if not release.sandbox:
+        charge = release.receipt["ledger"][0]
+        facts.append(("Receipt", f"charge {charge['sequence']} in the ledger, data version {_versions(release)}"))
     console.print(terminal.facts(facts))
 
 

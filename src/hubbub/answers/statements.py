@@ -127,7 +127,8 @@ def _whole(value: Any, name: str) -> int:
     return numbers.integer(given, name, 1, 10**9)
 
 
-def _truth(value: Any, name: str) -> bool:
+def truth(value: Any, name: str) -> bool:
+    """Read on or off."""
     known = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
     if isinstance(value, bool):
         return value
@@ -148,10 +149,10 @@ _PARSERS: Mapping[str, OptionParser] = {
     "delta": _exact,
     "groups": _whole,
     "rows": _whole,
-    "raw": _truth,
+    "raw": truth,
     "dialect": _text,
-    "intervals": _truth,
-    "free": _truth,
+    "intervals": truth,
+    "free": truth,
 }
 
 
@@ -172,7 +173,8 @@ def plan(estimate: Estimate) -> Result:
         return Result((("item", str), ("value", str)), [("cost", estimate.derivation[0])])
     cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
     largest = f"no: the largest query possible now costs ε = {round_down(estimate.largest)}"
-    rows: Rows = [
+    rows: Rows = [("sandbox", estimate.sandbox)] if estimate.sandbox else []
+    rows += [
         ("cost", f"{cost} on {', '.join(estimate.datasets)}"),
         ("admitted", "yes" if estimate.admitted else largest),
         ("noise", estimate.noise),

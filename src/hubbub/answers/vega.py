@@ -28,6 +28,7 @@ def vega_lite(release: Release, column: str | None = None) -> dict[str, Any]:
     labels = [" · ".join(map(text, key)) for key in zip(*keys, strict=True)] or [name] * len(shown.ratio)
     cells = zip(labels, output.values, output.low or (), output.high or (), strict=True)
     title = f"{name}, with 95% intervals (ε = {brief(release.epsilon)})"
+    title = f"{release.sandbox} {title}" if release.sandbox else title
     y = {"field": "group", "type": "nominal", "sort": None, "title": None}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",

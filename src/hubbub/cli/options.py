@@ -100,6 +100,7 @@ def add_result(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--combine", action="store_true", help="pay less where earlier releases and a new one are as exact together"
     )
+    parser.add_argument("--sandbox", action="store_true", help="answer on made-up rows; nothing is charged or recorded")
     parser.add_argument("--free", action="store_true", help="answer only if nothing has to be charged")
 
 

@@ -5,6 +5,7 @@ Tested in tests/cli/test_cli.py.
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from hubbub.answers.options import request_key
 from hubbub.answers.release import Release
 from hubbub.answers.stepwise import StepOptions
 from hubbub.cli import options, output, plan
-from hubbub.cli.session import query_options, read_sql, running, session_of
+from hubbub.cli.progress import working
+from hubbub.cli.session import query_options, read_sql, running, sandbox_of, session_of
 from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 
@@ -28,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
 examples:
   hubbub query "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
-  hubbub query "SELECT AVG(age) FROM visits" --within 2 --receipt receipt.json"""
+  hubbub query "SELECT AVG(age) FROM visits" --within 2 --receipt receipt.json
+  hubbub query "SELECT AVG(age) FROM visits" --within 2 --sandbox      # on made-up rows, free"""
     options.add_query(parser)
     options.add_result(parser)
     parser.add_argument(
@@ -46,6 +49,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if words and words[0].upper() == "EXPLAIN":
         args.sql, args.show_sql = words[1] if len(words) > 1 else "", False
         return plan.run(args, console)
+    if args.sandbox:
+        return _try(sql, args, console)
     with session_of(args) as session:
         key = request_key(args.key, fresh=args.fresh)
         try:
@@ -63,6 +68,24 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.export:
         release.export(args.export)
     output.release(release, args, console)
+    return 0
+
+
+def _try(sql: str, args: argparse.Namespace, console: Console) -> int:
+    """Answer on made-up rows, and say how to ask the data."""
+    if args.receipt or args.at_most is not None:
+        option = "--receipt" if args.receipt else "--at-most"
+        raise ParameterError(
+            "HB864", f"{option} does not go with --sandbox: nothing is charged, so there is no receipt.", "Remove it."
+        )
+    with sandbox_of(args) as sandbox, working("running"):
+        release = sandbox.query(sql, **query_options(args))
+    if args.export:
+        release.export(args.export)
+    output.release(release, args, console)
+    if output.format_of(args) == "table" and release.epsilon:
+        price = f"--within {args.within}" if args.within else f"--epsilon {brief(release.epsilon)}"
+        console.print(f"Run it for real: hubbub query {shlex.quote(sql)} {price}", markup=False)
     return 0
 
 

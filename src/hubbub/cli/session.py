@@ -17,6 +17,7 @@ from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
+    from hubbub.answers.sandbox_session import SandboxSession
     from hubbub.client.session import RemoteSession
     from hubbub.curator.session import Session
 
@@ -35,6 +36,23 @@ def session_of(args: Namespace) -> "Session | RemoteSession":
     from hubbub.client.session import connect
 
     return connect(url, _token())
+
+
+@contextmanager
+def sandbox_of(args: Namespace) -> Iterator["SandboxSession"]:
+    """Open the sandbox of the server that is named, or of the local hubbub.yaml; its ledger is not opened."""
+    if args.server or os.environ.get("HUBBUB_URL"):
+        from hubbub.client.session import RemoteSession
+
+        with session_of(args) as session:
+            if not isinstance(session, RemoteSession):
+                raise TypeError("a server has a remote session")
+            yield session.sandbox()
+        return
+    from hubbub.curator.sandbox_session import open_sandbox
+
+    with open_sandbox(args.config, analyst=args.analyst) as sandbox:
+        yield sandbox
 
 
 def _token() -> str:

@@ -87,6 +87,25 @@ class Calls:
         """Return an earlier release."""
         return read(self._get(f"releases/{quote(str(number), safe='')}"), Release.from_json)
 
+    def sandbox_datasets(self) -> Steps[tuple[str, ...]]:
+        """List the datasets that can be tried on made-up rows."""
+        return read(self._get("sandbox/datasets"), lambda reply: tuple(map(str, reply["datasets"])))
+
+    def sandbox_describe(self, dataset: str) -> Steps[Table]:
+        """Return the declaration of a dataset that can be tried on made-up rows."""
+        return read(self._get(f"sandbox/datasets/{quote(dataset, safe='')}"), Table.from_json)
+
+    def sandbox_estimate(self, sql: str, given: Options) -> Steps[Estimate]:
+        """Estimate a query without looking at a budget."""
+        return read(self._post("sandbox/estimate", _body(sql, given)), Estimate.from_json)
+
+    def sandbox_query(self, sql: str, given: Options) -> Steps[Release]:
+        """Answer a query on made-up rows; the address is that of no real query, on any server."""
+        return read(self._post("sandbox/query", _body(sql, given)), Release.from_json)
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> Steps[Any]:
+        return send(Request("POST", path, body), retries=self.retries)
+
     def _get(self, path: str, query: Mapping[str, str | int] | None = None) -> Steps[Any]:
         return send(Request("GET", path, query=query), retries=self.retries)
 

@@ -1,6 +1,8 @@
 """The session with a server, with the same methods, answers and errors as an embedded session."""
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -18,6 +20,7 @@ from hubbub.answers.options import Options, Progress, ignore_progress, request_k
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
+from hubbub.answers.sandbox_session import SandboxSession
 from hubbub.answers.scope import Scope
 from hubbub.answers.stepwise import StepwiseBuyer
 from hubbub.client import address, problems
@@ -76,6 +79,10 @@ class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
         stands. With `free`, the query is answered only if nothing has to be charged for it.
         """
         return self._run(self._calls.query(sql, request_key(key, fresh=fresh), options, free=free))
+
+    def sandbox(self, *datasets: str) -> SandboxSession:
+        """Open a session on made-up rows of the server: see `hubbub.curator.session.Session.sandbox`."""
+        return SandboxSession(_RemoteSandbox(self._run, self._calls)).only(*datasets)
 
     def table(self, name: str) -> QueryFrame[Estimate, Release]:
         """Begin a query in the manner of data frames: `h.table("visits").group_by("region").agg(n=count())`."""
@@ -148,6 +155,32 @@ class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
         if self._client.is_closed:
             raise problems.closed()
         return self._client.request(step.method, step.path, json=step.body, params=step.query, headers=step.headers)
+
+
+@dataclass(frozen=True)
+class _RemoteSandbox:
+    """The sandbox of a server."""
+
+    run: Callable[[Steps[Any]], Any]
+    calls: Calls
+
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(self.run(self.calls.sandbox_datasets()))
+
+    def describe(self, dataset: str) -> Table:
+        table: Table = self.run(self.calls.sandbox_describe(dataset))
+        return table
+
+    def estimate(self, sql: str, options: Options) -> Estimate:
+        found: Estimate = self.run(self.calls.sandbox_estimate(sql, options))
+        return found
+
+    def query(self, sql: str, options: Options) -> Release:
+        release: Release = self.run(self.calls.sandbox_query(sql, options))
+        return release
+
+    def close(self) -> None:
+        """Leave the connection open: it is that of the session."""
 
 
 def settings(url: str, token: str, *, timeout: float, ca: str | Path | None, insecure: bool) -> dict[str, Any]:

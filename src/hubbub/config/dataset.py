@@ -11,6 +11,7 @@ from typing import Literal
 from hubbub.config import blocks, owners, ownership, units
 from hubbub.config.columns import read_column, read_list
 from hubbub.config.document import KEYS, check_keys, expect_mapping, reject, reject_unknown
+from hubbub.config.sandbox import ON, SandboxRule, read_sandbox
 from hubbub.core.schema import Column, Table
 from hubbub.engines.base import LOOSE_COLLATION, DataSource, Field, View, locate
 from hubbub.engines.multi_engine import read_schema
@@ -37,6 +38,7 @@ class DatasetConfig:
     failures   an analyst's queries that may fail after they were charged before the owner must review them
     checksum   detect changes by reading the rows, however large the table is
     share      whose analysts' releases may be sources of free answers for others: of everyone, of a group, or of none
+    sandbox    what queries in the sandbox read instead of the data
     reuse      whether a query with a price is answered from earlier releases that are as exact, or only if `free` asks
     loose      columns whose collation treats different texts as equal, while hubbub compares bytes
     """
@@ -50,6 +52,7 @@ class DatasetConfig:
     loose: tuple[str, ...] = ()
     share: Share = "none"
     reuse: Reuse = "always"
+    sandbox: SandboxRule = ON
 
     @property
     def view(self) -> View:
@@ -93,6 +96,7 @@ def read_dataset(
         share, reuse = _share(entry, path, public=public), _reuse(entry, path, public=public)
         by_time = None if len(problems) > before else blocks.read_blocks(entry, path, columns, public=public)
         expected = _expected_rows(entry, path, public=public)
+        sandbox = read_sandbox(entry, path, public=public)
         table = Table(
             name,
             columns,
@@ -113,7 +117,7 @@ def read_dataset(
         return None
     usable = {column.name for column in columns if not column.hidden}
     loose = tuple(field.name for field in fields if field.name in usable and field.unfit == LOOSE_COLLATION)
-    return DatasetConfig(table, source, disabled, version, failures, checksum, loose, share, reuse)
+    return DatasetConfig(table, source, disabled, version, failures, checksum, loose, share, reuse, sandbox)
 
 
 def _share(entry: Mapping[str, object], path: str, *, public: bool) -> Share:

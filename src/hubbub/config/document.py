@@ -45,11 +45,13 @@ KEYS: Mapping[str, frozenset[str]] = {
             "blocks",
             "size",
             "review",
+            "sandbox",
         }
     ),
     "datasets.*.blocks": frozenset({"column", "by", "from", "until", "budget"}),
     "datasets.*.blocks.budget": frozenset({"epsilon", "delta", "per_query", "show", "fair"}),
     "datasets.*.size": frozenset({"rows"}),
+    "datasets.*.sandbox": frozenset({"rows", "release"}),
     "datasets.*.review": frozenset({"above", "calls", "people"}),
     "datasets.*.version": frozenset({"checksum"}),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "rows_total", "max_rows", "entity", "via", "of", "per"}),

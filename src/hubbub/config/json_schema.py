@@ -4,6 +4,7 @@ Tested in tests/config/test_summary.py.
 """
 
 from hubbub.accounting.review_rule import MAX_PEOPLE
+from hubbub.config.sandbox import MAX_ROWS
 from hubbub.core.list_columns import MAX_ELEMENTS
 from hubbub.core.schema import Kind
 
@@ -189,6 +190,24 @@ _DATASET = {
             "properties": {"rows": {"type": "integer", "minimum": 1, "maximum": 10**12}},
             "description": "Roughly how many rows a private table has. Public: analysts see it, and queries are planned"
             " by it.",
+        },
+        "sandbox": {
+            "description": "Whether analysts may try queries on made-up rows (default: on), on how many, or on the rows"
+            " of a release of synthetic data.",
+            "oneOf": [
+                {"type": "boolean"},
+                {"enum": ["on", "off"]},
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "properties": {
+                        "rows": {"type": "integer", "minimum": 1, "maximum": MAX_ROWS},
+                        "release": {"type": "integer", "minimum": 1},
+                    },
+                },
+            ],
         },
         "review": {
             "description": "Answers that somebody must approve before their analyst can read them: every one (true), or"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -19,6 +20,7 @@ from hubbub.answers.options import Options, Progress, ignore_progress, request_k
 from hubbub.answers.profile import Profile
 from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
+from hubbub.answers.sandbox_session import SandboxSession
 from hubbub.answers.scope import Scope
 from hubbub.answers.stepwise import StepwiseBuyer
 from hubbub.config import load
@@ -29,6 +31,7 @@ from hubbub.curator import Curator
 from hubbub.curator.free import only_recorded
 from hubbub.curator.opening import open_curator
 from hubbub.curator.question import Question
+from hubbub.curator.sandbox_session import local_session, rows_of_release
 from hubbub.curator.user_functions import UserFunctionOptions, UserFunctions
 from hubbub.errors import ParameterError
 
@@ -76,6 +79,11 @@ class Session(Analyses[Release], Publisher, Batching, StepwiseBuyer, UserFunctio
         question = Question(sql, **options, free=free)
         name = request_key(key, fresh=fresh)
         return self._curator.query(self.analyst, question, key=name, claim=claim, progress=self.on_progress)
+
+    def sandbox(self, *datasets: str) -> SandboxSession:
+        """Open a session on made-up rows, to try questions for free; with names, raise if one has no stand-in."""
+        read = partial(rows_of_release, self._curator.ledger.snapshot)
+        return local_session(self._curator.config, self.analyst, read).only(*datasets)
 
     def table(self, name: str) -> QueryFrame[Estimate, Release]:
         """Begin a query in the manner of data frames: `h.table("visits").group_by("region").agg(n=count())`."""

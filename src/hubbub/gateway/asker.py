@@ -97,7 +97,8 @@ class Asker:
         if values is not None:
             return _listed(values).columns
         question = self._question(found.sql, ask, _typical(found.sql, self._tables(), count))
-        listed = self._service.queries.columns(self._principal, question)
+        asked = self._service.sandbox if self._options(ask).get("sandbox") else self._service.queries
+        listed = asked.columns(self._principal, question)
         if listed is None:
             return None
         intervals = bool(self._options(ask).get("intervals"))
@@ -165,7 +166,7 @@ class Asker:
         intervals = bool(options.get("intervals"))
         write = partial(_rows, release, announced, intervals=intervals)
         columns, rows = write() if len(release.ratio) < _MANY else await self.free(write)
-        spent = Fraction(0) if release.replayed else release.epsilon
+        spent = Fraction(0) if release.replayed or release.sandbox else release.epsilon
         return PgResult(columns, rows, notices=notices, spent=spent)
 
     def _listed(self, sql: str) -> PgResult | None:
@@ -191,9 +192,12 @@ class Asker:
         self._stop.clear()
         header = options.get("key") or token_hex(16)
         free = bool(options.get("free"))
-        job = queries.begin(
-            self._principal, question, key=options.get("fresh"), header=header, arrived=arrived, free=free
-        )
+        if options.get("sandbox"):
+            job = self._service.sandbox.begin(self._principal, question, arrived=arrived)
+        else:
+            job = queries.begin(
+                self._principal, question, key=options.get("fresh"), header=header, arrived=arrived, free=free
+            )
         self._job = job
         answer = asyncio.ensure_future(queries.answer(self._principal, job))
         stop = asyncio.ensure_future(self._stop.wait())
@@ -238,7 +242,8 @@ class Asker:
         if question.epsilon is None and question.within is None:
             question = replace(question, epsilon=SHOWN_EPSILON)
             notices = (Notice(f"No price is set; this is the estimate for ε = {brief(SHOWN_EPSILON)}."),)
-        made = plan(self._service.queries.estimate(self._principal, question))
+        asked = self._service.sandbox if self._options(ask).get("sandbox") else self._service.queries
+        made = plan(asked.estimate(self._principal, question))
         return PgResult(_columns_of(made), made.rows, notices=notices, tag="EXPLAIN")
 
     # The catalog.
@@ -387,7 +392,8 @@ def _cost_notice(release: Release) -> Notice:
     detail = [] if release.left_out is None else [f"Bounds: {release.left_out.sentence()}"]
     noisy = [output for output in release.outputs if output.low is not None]
     detail += [f"Intervals: SET hubbub.intervals = on. {release.intervals_note}."] if noisy else []
-    return Notice(f"Cost: {release.cost()}", "\n".join([*detail, *release.notes]))
+    notes = [note for note in release.notes if note != release.sandbox]
+    return Notice(release.sandbox or f"Cost: {release.cost()}", "\n".join([*detail, *notes]))
 
 
 def _plain(value: Any) -> Any:

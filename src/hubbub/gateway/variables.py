@@ -6,7 +6,7 @@ Tested in tests/gateway/test_variables.py.
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.answers.statements import OPTION_NAMES, OptionParser, set_option
+from hubbub.answers.statements import OPTION_NAMES, OptionParser, set_option, truth
 from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 from hubbub.gateway.catalog.contents import SERVER_VERSION
@@ -79,7 +79,7 @@ def _request_key(value: Any, name: str) -> str:
 
 
 #: The options that queries have here besides those of DB-API.
-MORE_OPTIONS: Mapping[str, OptionParser] = {"key": _request_key, "fresh": _request_key}
+MORE_OPTIONS: Mapping[str, OptionParser] = {"key": _request_key, "fresh": _request_key, "sandbox": truth}
 
 #: The rows of pg_settings: psql completes `SET hubbub.` by them. What is set depends on the connection: see SHOW.
 SETTINGS = [

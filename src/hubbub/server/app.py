@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute
 
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
-from hubbub.server.api import administration, attacks, publications, queries, reviews, schedules, streams
+from hubbub.server.api import administration, attacks, publications, queries, reviews, sandbox, schedules, streams
 from hubbub.server.api.direct import Direct
 from hubbub.server.api.route import MAX_NAMES, missing_key
 from hubbub.server.forward import Forward
@@ -105,7 +105,7 @@ def _api_routes() -> tuple[BaseRoute, ...]:
     FastAPI would build them at the first request, concurrently if several come.
     """
     router = APIRouter()
-    for part in (queries, administration, streams, attacks, publications, schedules, reviews):
+    for part in (queries, administration, streams, attacks, publications, schedules, reviews, sandbox):
         router.include_router(part.router)
     for route in router.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})

@@ -32,6 +32,7 @@ from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_pool import QueryPool
 from hubbub.server.query_service import QueryService
 from hubbub.server.review_service import ReviewService
+from hubbub.server.sandbox_service import SandboxService
 from hubbub.server.saved_service import SavedService
 from hubbub.server.schedule_service import ScheduleService
 from hubbub.server.scheduler import Scheduler
@@ -58,6 +59,7 @@ class Service:
     service.crowd           studies of the crowd sanitizers, in the same lab
     service.publications    public pages of releases
     service.reviews         answers that wait for approval
+    service.sandbox         any question on made-up rows, free
     service.saved           saved questions and dashboards
     service.news            what changed since an analyst's last visit
     service.schedules       queries that run once for each block; `service.scheduler` runs them
@@ -94,6 +96,7 @@ class Service:
         self.crowd = CrowdService(self.lab)
         self.publications = PublicationService(self.current, self.catalog, self.state, self.accounts)
         self.reviews = ReviewService(self.current)
+        self.sandbox = SandboxService(self.current, self.pool)
         accounts = self.accounts
         self.schedules = ScheduleService(self.current, self.pool, self.state.attempts, accounts.shut_out)
         self.saved = SavedService(self.state, self.accounts)
@@ -118,6 +121,7 @@ class Service:
                 self.scheduler.join()
                 if self.registry is not None:
                     self.registry.close()
+                self.sandbox.close()
                 self.current.close()
                 self.state.close()
                 if self.board is not None:

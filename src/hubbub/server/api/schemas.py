@@ -125,6 +125,14 @@ class DatasetList(BaseModel):
     datasets: list[str]
 
 
+class SandboxDataset(BaseModel):
+    """The declarations of a dataset that has a stand-in."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
 class DatasetForm(BaseModel):
     """The declarations of a dataset and its privacy unit."""
 

@@ -42,6 +42,7 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/requests", home.request, method="POST"),
         page("/ask", ask.show),
         page("/ask/estimate", ask.estimate, method="POST"),
+        page("/ask/sandbox", ask.sandbox, method="POST"),
         page("/ask/spend", ask.spend, method="POST"),
         page("/ask/refine", ask.refine, method="POST"),
         page("/datasets/{name}", dataset.show),

@@ -153,6 +153,16 @@ async def spend(visit: Visit) -> Response:
     return visit.go(f"/ask?release={release.receipt['ledger'][0]['sequence']}#answer")
 
 
+async def sandbox(visit: Visit) -> Response:
+    """Answer a query on made-up rows; the form keeps the question, to run it for real."""
+    form = _form(visit)
+    try:
+        release = await visit.service.sandbox.ask(visit.principal, _question(form))
+    except HubbubError as error:
+        return await visit.run_free(_page, visit, form, problem=error)
+    return await visit.run_free(_page, visit, form, release=release)
+
+
 async def refine(visit: Visit) -> Response:
     """Run the query again with fresh noise, and redirect to both releases combined."""
     first, price = visit.form.get("release", ""), visit.form.get("epsilon", "").strip()
