@@ -1,13 +1,19 @@
 """The sandbox of a server: HTTP, Python, the page, and what an attacker would try."""
 
+import html
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from tests.fixtures.page_visits import token
 from tests.server.conftest import COUNT, YAML, World, in_process, lay_out
 
 from hubbub.answers.sandbox import MADE_UP
+from hubbub.client.session import RemoteSession
+from hubbub.errors import ParameterError
 
 BY_SITE = "SELECT site, COUNT(*) AS n FROM health GROUP BY site"
 
@@ -105,3 +111,54 @@ def test_a_changed_configuration_has_a_new_stand_in(tmp_path: Path) -> None:
             assert Path(first.folder.name).exists()  # somebody uses it
         assert not Path(first.folder.name).exists()
         assert client.get("/api/v1/sandbox/datasets").json() == {"datasets": ["plans"]}
+
+
+def test_the_page_keeps_the_question_and_runs_it_for_real(world: World) -> None:
+    client = world.client(None, follow_redirects=True)
+    entered = client.get("/sign-in")
+    client.post("/sign-in", data={"csrf": token(entered), "token": world.tokens["ana"], "next": "/"})
+    page = client.get("/ask")
+    before = spent(world)
+    key = re.search(r'name="key" value="([^"]+)"', page.text)
+    assert key is not None
+    form = {
+        "csrf": token(page),
+        "key": key[1],
+        "dataset": "",
+        "sql": BY_SITE,
+        "epsilon": "0.5",
+        "groups": "",
+        "rows": "",
+    }
+    tried = client.post("/ask/sandbox", data=form)
+    assert tried.status_code == 200
+    assert MADE_UP in tried.text
+    assert "Sandbox: not the data" in tried.text
+    assert not re.search(r"/releases/[^\"]*\.(csv|json|parquet)", tried.text)  # nothing to download or publish
+    assert spent(world) == before
+    fields = dict(
+        re.findall(
+            r'<input type="hidden" name="(\w+)" value="([^"]*)">',
+            tried.text.split('<form method="post" action="/ask/spend"')[1],
+        )
+    )
+    fields = {name: html.unescape(value) for name, value in fields.items()}
+    assert (fields["sql"], fields["epsilon"]) == (BY_SITE, "0.5")
+    real = client.post("/ask/spend", data=fields)
+    assert "release=" in str(real.url)
+    assert MADE_UP not in real.text
+    assert len(spent(world)[1]) == len(before[1]) + 1
+
+
+def test_python_asks_the_sandbox_of_a_server(world: World) -> None:
+    before = spent(world)
+    client = world.client("ana")
+    client.base_url = httpx2.URL("http://testserver/api/v1/")
+    with RemoteSession(client, retries=0) as h:
+        tried = h.sandbox("health")
+        assert tried.query(BY_SITE, epsilon=5).sandbox == MADE_UP
+        assert tried.estimate(BY_SITE, epsilon=5).sandbox == MADE_UP
+        assert tried.describe("health").name == "health"
+        with pytest.raises(ParameterError, match="HB120"):
+            h.sandbox("wards")
+    assert spent(world) == before

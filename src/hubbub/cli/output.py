@@ -98,7 +98,9 @@ def write_release(answer: Release, form: str, path: str | None, console: Console
             _text(answer.to_csv(), path)
         case "markdown":
             right = [output.kind in ("integer", "real") for output in answer.outputs]
-            _text(markdown(answer.columns, answer.texts(), right=right) + f"\nCost: {answer.cost()}\n", path)
+            first = f"**{answer.sandbox}**\n\n" if answer.sandbox else ""
+            table = markdown(answer.columns, answer.texts(), right=right)
+            _text(f"{first}{table}\nCost: {answer.cost()}\n", path)
         case "table":
             _table(lambda where: render.release(answer, where), path, console)
         case _:

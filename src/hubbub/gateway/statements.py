@@ -12,7 +12,9 @@ from hubbub.errors import ParameterError
 from hubbub.gateway.lexer import Token, joined, significant, split
 
 #: Options of a query that a comment may set, as in /* epsilon=0.1 */.
-HINTS = frozenset({"epsilon", "within", "delta", "groups", "rows", "key", "intervals", "free"})
+HINTS = frozenset({"epsilon", "within", "delta", "groups", "rows", "key", "intervals", "free", "sandbox"})
+#: A comment that is meant for the sandbox must not be taken for a remark: its query would be charged.
+_MEANS_SANDBOX = re.compile(r"\bsandbox\b\s*[=:]", re.IGNORECASE)
 _HINT = re.compile(r"\s*([\w.]+)\s*=\s*('[^']*'|[\w.%/-]+)\s*(?:[,;]|$|(?=\s))")
 
 
@@ -152,7 +154,14 @@ def hints(listed: list[Token]) -> dict[str, str]:
     options: dict[str, str] = {}
     for token in listed:
         if token.kind == "comment":
-            options |= _hint(token.text.removeprefix("--").removeprefix("/*").removeprefix("+").removesuffix("*/"))
+            read = _hint(token.text.removeprefix("--").removeprefix("/*").removeprefix("+").removesuffix("*/"))
+            if not read and _MEANS_SANDBOX.search(token.text):
+                raise ParameterError(
+                    "HB865",
+                    "A comment names the sandbox, but it is not a list of options. Nothing was run or charged.",
+                    "Write /* sandbox=on */ or /* sandbox=on, epsilon=0.1 */, or SET hubbub.sandbox = on.",
+                )
+            options |= read
     return options
 
 
