@@ -143,6 +143,7 @@ class Estimate:
     choice     why another noise than that with the least ε was chosen; empty if it was not
     work       what the engine is expected to take: memory, time and parts, or that this is not predicted
     review     who must approve the answer before it is shown; empty if nobody must
+    disclosure what the data owner's rules for small numbers and rounding do; empty if there are none
     sandbox    that the query is asked in the sandbox, which charges nothing; empty if it is not
     """
 
@@ -170,6 +171,7 @@ class Estimate:
     work: str = ""
     review: str = ""
     sandbox: str = ""
+    disclosure: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -211,6 +213,7 @@ class Estimate:
             "choice": self.choice,
             "work": self.work,
             "review": self.review,
+            "disclosure": self.disclosure,
             "warnings": list(self.warnings),
             "free": None if self.free is None else self.free.to_json(),
         } | ({"sandbox": self.sandbox} if self.sandbox else {})
@@ -243,6 +246,7 @@ class Estimate:
             work=form.get("work", ""),
             review=form.get("review", ""),
             sandbox=form.get("sandbox", ""),
+            disclosure=form.get("disclosure", ""),
         )
 
     def __repr__(self) -> str:
@@ -262,6 +266,7 @@ class Estimate:
         if self.left_out is not None:
             lines.append(f"  {self.left_out.sentence()}")
         lines += [f"  work: {self.work}"] if self.work.startswith("about") else []
+        lines += [f"  {self.disclosure}"] if self.disclosure else []
         lines += [f"  {self.review}"] if self.review else []
         lines.append(f"  {self.budget()}")
         return "\n".join(lines)

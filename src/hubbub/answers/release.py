@@ -20,6 +20,7 @@ from hubbub.answers.left_out import LeftOut
 from hubbub.answers.sampling import SamplingErrors
 from hubbub.answers.sandbox import is_made_up, marked_column, sandbox_note
 from hubbub.answers.stored import is_packed, pack_answer, unpack_answer
+from hubbub.core.disclosure import disclosure_sentence, suppressed_text
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
 from hubbub.errors import ParameterError
@@ -167,11 +168,29 @@ class Release:
         return sandbox_note(self.receipt)
 
     @property
+    def disclosure(self) -> str:
+        """What the data owner's rules for small numbers and rounding did to the answer; empty if there are none."""
+        analysis = self.receipt.get("analysis", "batch") != "batch"
+        said = disclosure_sentence(self.receipt.get("disclosure", {}), analysis=analysis)
+        hidden = self._suppressed()
+        if "after" in self.receipt and "suppress_below" in self.receipt.get("disclosure", {}):
+            said += " Numbers that are computed from several groups leave suppressed ones out."
+        return f"{said} {hidden:,} of {len(self.ratio):,} rows are suppressed." if hidden else said
+
+    def _suppressed(self) -> int:
+        """Count the rows without a number where a rule may have removed it."""
+        noisy = [output.values for output in self.outputs if output.low is not None]
+        if not noisy or "suppress_below" not in self.receipt.get("disclosure", {}):
+            return 0
+        return sum(all(cell is None for cell in row) for row in zip(*noisy, strict=True))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """How many privacy units a group needed to be shown, if the groups were selected; what has no interval."""
         groups, after = GroupThreshold.from_receipt(self.receipt), "after" in self.receipt
         cut = after or (_CUT.search(self.receipt["query"]) is not None if groups is not None else False)
         notes: tuple[str, ...] = () if not self.sandbox else (self.sandbox,)
+        notes += () if not self.disclosure else (self.disclosure,)
         notes += () if groups is None else (groups.note(len(self.ratio), cut=cut),)
         values = self.model["released"][: self.model.get("values", 0)] if "released" in self.model else []
         notes = (*notes, _VALUES + ", ".join(map(_single, values)) + ".") if values else notes
@@ -378,9 +397,13 @@ class Release:
         if most is not None:
             return self.head(most).texts()
         noisy = [output.low is not None for output in self.outputs]
+        empty = suppressed_text(self.receipt)
         dates = [o.values if o.kind != "timestamp" else without_midnight(o.values) for o in self.outputs]
         return [
-            tuple(text(cell, ends, noisy=each) for cell, ends, each in zip(row, intervals, noisy, strict=True))
+            tuple(
+                empty if each and cell is None else text(cell, ends, noisy=each)
+                for cell, ends, each in zip(row, intervals, noisy, strict=True)
+            )
             for row, intervals in zip(zip(*dates, strict=True), self.intervals, strict=True)
         ]
 
@@ -408,7 +431,8 @@ class Release:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         more = [f"… {len(self.ratio) - 50} more rows"] if len(self.ratio) > 50 else []
         note = [f"Bounds: {self.left_out.sentence()}"] if self.left_out is not None else []
-        others = [each for each in self.notes if each != self.sandbox]
+        note += [f"Rules: {self.disclosure}"] if self.disclosure else []
+        others = [each for each in self.notes if each not in (self.sandbox, self.disclosure)]
         note += [f"{'Note' if each.startswith(AFTER_NOTES) else 'Groups'}: {each}" for each in others]
         first = [self.sandbox] if self.sandbox else []
         return "\n".join([*first, *lines, *more, *note, f"Cost: {self.cost()}"])

@@ -52,8 +52,10 @@ def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool 
         )
     )
     console.print()
-    if estimate.left_out is not None:
-        console.print(terminal.facts([("Bounds", escape(estimate.left_out.sentence()))]))
+    bounds = "" if estimate.left_out is None else estimate.left_out.sentence()
+    stated = [(name, escape(said)) for name, said in (("Rules", estimate.disclosure), ("Bounds", bounds)) if said]
+    if stated:
+        console.print(terminal.facts(stated))
     console.print(
         terminal.facts([("" if index else "Details", escape(line)) for index, line in enumerate(estimate.derivation)])
     )
@@ -91,7 +93,9 @@ def release(release: Release, console: Console) -> None:
     facts += [("" if index else "Noise", escape(line)) for index, line in enumerate(noise_sentences(release))]
     if release.left_out is not None:
         facts.append(("Bounds", escape(release.left_out.sentence())))
-    notes = [note for note in release.notes if note != release.sandbox]
+    if release.disclosure:
+        facts.append(("Rules", escape(release.disclosure)))
+    notes = [note for note in release.notes if note not in (release.sandbox, release.disclosure)]
     facts += [("Note" if note.startswith(AFTER_NOTES) else "Groups", escape(note)) for note in notes]
     facts.append(("Cost", escape(release.cost())))
     if not release.sandbox:

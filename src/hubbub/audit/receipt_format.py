@@ -25,6 +25,7 @@ def check_receipt(paper: object) -> None:
         "wording": field.integer(2),
         "left_out": _left_out,
         "rows": field.integer(0),
+        "disclosure": _disclosure,
     }
     optional |= {} if kind is _ANALYSIS else {"after": field.text}
     optional |= {"measured": _MEASURED} if kind in (_QUERY, _ANALYSIS) else {}
@@ -112,6 +113,12 @@ def _left_out(value: object, where: str) -> None:
             "fills_null": field.flag,
         },
     )(value, where)
+
+
+def _disclosure(value: object, where: str) -> None:
+    """Check the owner's rules for small numbers and rounding."""
+    rule: dict[str, Check] = {"suppress_below": field.integer(2), "round_to": field.integer(2)}
+    field.record({}, optional=rule | {"round_by_noise": field.true})(value, where)
 
 
 def _term(value: object, where: str) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from hubbub.config import blocks, owners, ownership, units
 from hubbub.config.columns import read_column, read_list
+from hubbub.config.disclosure import read_disclosure
 from hubbub.config.document import KEYS, check_keys, expect_mapping, reject, reject_unknown
 from hubbub.config.sandbox import ON, SandboxRule, read_sandbox
 from hubbub.core.schema import Column, Table
@@ -107,6 +108,7 @@ def read_dataset(
             others=others,
             blocks=by_time,
             expected_rows=expected,
+            disclosure=read_disclosure(entry, path, public=public),
         )
         owners.check_types(table, path)
         blocks.check_promise(table, path)

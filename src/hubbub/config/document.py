@@ -46,6 +46,8 @@ KEYS: Mapping[str, frozenset[str]] = {
             "size",
             "review",
             "sandbox",
+            "suppress_below",
+            "round_to",
         }
     ),
     "datasets.*.blocks": frozenset({"column", "by", "from", "until", "budget"}),

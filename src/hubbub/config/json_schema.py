@@ -4,6 +4,7 @@ Tested in tests/config/test_summary.py.
 """
 
 from hubbub.accounting.review_rule import MAX_PEOPLE
+from hubbub.config.disclosure import MAX_RULE
 from hubbub.config.sandbox import MAX_ROWS
 from hubbub.core.list_columns import MAX_ELEMENTS
 from hubbub.core.schema import Kind
@@ -190,6 +191,16 @@ _DATASET = {
             "properties": {"rows": {"type": "integer", "minimum": 1, "maximum": 10**12}},
             "description": "Roughly how many rows a private table has. Public: analysts see it, and queries are planned"
             " by it.",
+        },
+        "suppress_below": {
+            "type": "integer",
+            "minimum": 2,
+            "maximum": MAX_RULE,
+            "description": "Numbers of a group whose noisy count is below this are not shown. A rule beside the noise.",
+        },
+        "round_to": {
+            "oneOf": [{"type": "integer", "minimum": 2, "maximum": MAX_RULE}, {"enum": ["noise"]}],
+            "description": "Counts are rounded to multiples of this; or all numbers by the size of their noise.",
         },
         "sandbox": {
             "description": "Whether analysts may try queries on made-up rows (default: on), on how many, or on the rows"

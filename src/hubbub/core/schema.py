@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from hubbub.core import wire
 from hubbub.core.blocks import Blocks, BlockSet
+from hubbub.core.disclosure import NO_RULE, DisclosureRule
 from hubbub.core.numbers import readable
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
@@ -285,6 +286,8 @@ class Table:
     blocks: Blocks | None = field(default=None, repr=False)
     #: private tables: roughly how many rows there are, by the owner's public word; decides speed and memory alone
     expected_rows: int | None = field(default=None, repr=False, compare=False)
+    #: private tables: rules for numbers that are shown; they decide nothing about noise or cost
+    disclosure: DisclosureRule = field(default=NO_RULE, repr=False, compare=False)
 
     @property
     def owners(self) -> tuple[PrivacyUnit, ...]:

@@ -7,6 +7,7 @@ from hubbub.accounting.status import BudgetStatus
 from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.estimate import Estimate, FreeAnswer, describe_target
 from hubbub.answers.left_out import LeftOut
+from hubbub.core.disclosure import DisclosureRule, disclosure_sentence
 
 
 def make_estimate(
@@ -53,7 +54,14 @@ def make_estimate(
         choice=choice,
         work=work,
         review=review,
+        disclosure=_disclosure(prepared),
         group_rows=None if rows is None or not prepared.cells else max(1, rows // prepared.cells),
         free=free,
         refusal=" ".join(f"{refusal.message} {refusal.remedy}" for refusal in refusals[:1]),
     )
+
+
+def _disclosure(prepared: PreparedAnalysis) -> str:
+    form = DisclosureRule.strictest(table.disclosure for table in prepared.private).form
+    analysis = bool(form) and prepared.receipt_facts.get("analysis", "batch") != "batch"
+    return disclosure_sentence(form, analysis=analysis)

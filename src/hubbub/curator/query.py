@@ -27,6 +27,7 @@ from hubbub.sql.allocation import LEVEL
 from hubbub.sql.auto_bounds import ChosenBound, LevelHistogram
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.base import Numbers
+from hubbub.sql.disclosure import rule_of
 from hubbub.sql.expected import joint_level
 from hubbub.sql.expressions import Expr
 from hubbub.sql.finish import finish, public_rows
@@ -127,6 +128,8 @@ class PreparedQuery(PreparedAnalysis):
         """Run the statements, add noise, and compute the answer."""
         plan, answer, rows = self.answer(run)
         sums = None if self.values is not None else measured(describe_sums(self.plan, self.given))
+        if rule_of(self.plan).form:  # the receipt must not have what the rules leave out
+            sums = None
         if sums is not None:
             sums["sums"] = [vector.tolist() for vector in answer.sums]
         found = bool(plan.left_out) or self.values is not None

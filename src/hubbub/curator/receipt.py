@@ -22,7 +22,9 @@ from hubbub.answers.release import Output, read_answer, stored_answer
 from hubbub.answers.sampling import SamplingErrors
 from hubbub.answers.stored import is_packed
 from hubbub.core import chunked_json as pieces
+from hubbub.core.disclosure import DisclosureRule
 from hubbub.core.events import to_facts
+from hubbub.core.schema import Table
 from hubbub.curator.replay import declared_hash
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import release_size as size
@@ -71,6 +73,7 @@ def receipt(
         "bounds": None if planned.limits is None else planned.limits.to_json(),
         "left_out": left_out.to_json(),
         **planned.receipt_facts,
+        **disclosure_facts(planned.private),
         "declared": declared_hash(planned.private),
         "wording": WORDING,
         "derivation": list(planned.derivation),
@@ -87,6 +90,12 @@ def receipt(
             for entry in charges
         ],
     }
+
+
+def disclosure_facts(tables: Sequence[Table]) -> dict[str, Any]:
+    """State the owner's rules for small numbers and rounding, if there are any."""
+    form = DisclosureRule.strictest(table.disclosure for table in tables).form
+    return {"disclosure": form} if form else {}
 
 
 def draws(plan: Plan) -> list[dict[str, Any]]:
@@ -176,11 +185,12 @@ def _selection(chosen: CellSelections) -> dict[str, Any]:
 def outputs(answer: Answer) -> tuple[list[Output], Sequence[float | None]]:
     """Convert arrays to plain values, or to long columns; NaN and infinite bounds become None."""
     columns: list[Output] = []
-    noisy = sum(not np.all(np.isnan(low) & np.isnan(high)) for low, high in zip(answer.low, answer.high, strict=True))
+    ends = enumerate(zip(answer.low, answer.high, strict=True))
+    noisy = sum(place in answer.kept or not np.all(np.isnan(low) & np.isnan(high)) for place, (low, high) in ends)
     full = size.has_all_parts(len(answer.ratio), noisy)
     for place, (name, values) in enumerate(zip(answer.columns, answer.values, strict=True)):
         (kind, cells), low, high = _cells(values), answer.low[place], answer.high[place]
-        if np.all(np.isnan(low)) and np.all(np.isnan(high)):
+        if np.all(np.isnan(low)) and np.all(np.isnan(high)) and place not in answer.kept:
             columns.append(Output(name, kind, cells))
             continue
         sampling = answer.sampling[place] if answer.sampling and full else None

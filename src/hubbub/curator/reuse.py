@@ -224,6 +224,11 @@ def _combined(planned: PreparedQuery, sources: Sequence[Source]) -> Fraction | N
     return planned.epsilon * high / 10 if high < 10 else None
 
 
+def _has_rules(planned: PreparedAnalysis) -> bool:
+    """Whether the owner has rules for small numbers or rounding: then each answer is one of its own."""
+    return any(table.disclosure.form for table in planned.private)
+
+
 class Reuse:
     """Answers what earlier releases determine, for the analysts of one hubbub.yaml."""
 
@@ -242,6 +247,8 @@ class Reuse:
         unseen: Unseen,
     ) -> DerivedAnswer | None:
         """Find what earlier releases tell about a query."""
+        if _has_rules(planned):
+            return None
         others = sharing(self._config, analyst, [table.name for table in planned.private])
         with self._ledger.snapshot() as snapshot:
             hidden = unseen | self._reviews.held_in(snapshot)
@@ -348,7 +355,8 @@ class Reuse:
         Whether there is one depends on descriptions and noises of releases, and of one that was not drawn. There is
         none where the new release may have to be approved first: each new try would buy another one.
         """
-        if not self._config.policy.reviews.keys().isdisjoint(table.name for table in planned.private):
+        reviewed = not self._config.policy.reviews.keys().isdisjoint(table.name for table in planned.private)
+        if reviewed or _has_rules(planned):
             return None
         others = sharing(self._config, analyst, [table.name for table in planned.private])
         with self._ledger.snapshot() as snapshot:
@@ -375,6 +383,8 @@ class Reuse:
         able = isinstance(planned, PreparedQuery)
         datasets = [table.name for table in planned.private]
         others = sharing(self._config, analyst, datasets)
+        if _has_rules(planned):  # earlier releases may have numbers that the rules leave out
+            able, others = False, ()
         derives = able and (question.only_free or self._always(datasets))
         if insists or not (derives or (able and others)):
             self._refuse_unpriced(question)

@@ -36,6 +36,7 @@ def put_together(answers: Sequence[Answer], together: Together, kinds: Sequence[
         np.concatenate([answer.ratio for answer in answers])[rows],
         tuple(_sampling([answer.sampling[place] for answer in answers], answers, rows) for place in shown),
         noise=tuple(_noise(parts, rows) for parts in noises),
+        kept=frozenset(place for place in shown if any(place in answer.kept for answer in answers)),
     )
 
 

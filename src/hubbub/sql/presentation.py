@@ -15,6 +15,7 @@ from hubbub.core.schema import Kind
 from hubbub.sql import postprocess
 from hubbub.sql.aggregates.formula import Floats
 from hubbub.sql.allocation import LEVEL
+from hubbub.sql.disclosure import disclosed
 from hubbub.sql.estimates import (
     CellKeys,
     ColumnEstimate,
@@ -43,6 +44,7 @@ class Answer:
     joint     the ends of intervals that hold for all cells of all columns at once with 95%, where they are computed
     noise     of counts and sums with noise of their own, before clamping: the values, and the ± of the noise
     sums      the noisy integers of all cells that it was computed from, one vector for each measure
+    kept      the columns that have intervals, where a rule of the owner may have removed them from all rows
     """
 
     columns: tuple[str, ...]
@@ -54,6 +56,7 @@ class Answer:
     joint: tuple[tuple[Floats, Floats], ...] = ()
     noise: tuple[tuple[Floats, Floats] | None, ...] = ()
     sums: tuple[Integers, ...] = ()
+    kept: frozenset[int] = frozenset()
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -84,7 +87,7 @@ def present(
         wider = {name: estimate(plan, formula, sums, raw=raw, level=level) for name, formula in plan.formulas.items()}
         joint = _columns(plan, keys, wider, sums, raw=raw, level=level)
     sampling = [_sampling(expr, keys, estimates, errors) for _, expr in plan.query.select]
-    return Answer(
+    answer = Answer(
         tuple(name for name, _ in plan.query.select),
         tuple(_dated(expr, each.value[shown]) for (_, expr), each in zip(plan.query.select, columns, strict=True)),
         tuple(each.low[shown] for each in columns),
@@ -94,6 +97,7 @@ def present(
         tuple((each.low[shown], each.high[shown]) for each in joint),
         () if plan.query.after is None else _noise(plan, sums, estimates, shown),
     )
+    return disclosed(plan, answer, sums, shown)
 
 
 def _dated(expr: Expr, values: NDArray[Any]) -> NDArray[Any]:
