@@ -16,7 +16,8 @@ from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:  # importing them takes longer than showing the help
     from hubbub.config import Config
-    from hubbub.reports.document import DocumentItem
+    from hubbub.reports.document import Document, DocumentItem
+    from hubbub.reports.facts import Deployment
 
 _KINDS = {
     "registry": "an entry for a registry of deployments, in three tiers",
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Write a document about this deployment from its ledger and hubbub.yaml. Every statement has its evidence;\n"
         "what only people know is listed as not answered, unless you answer it in a file.\n\n"
         f"documents:\n{kinds}\n  questions   the questions that only you can answer, as a file to fill in\n"
+        "  checklist   for one release: what an output checker looks at\n"
         "  diff        what was asked, spent and changed between two dates"
     )
     parser.epilog = """\
@@ -43,13 +45,17 @@ examples:
   hubbub report questions > about.yaml
   hubbub report dpia --about about.yaml --out dpia.html
   hubbub report nist --out nist.json            signed with the key of this installation
+  hubbub report checklist --release 17 --out release-17.pdf
   hubbub report diff --since 2026-01-01 --until 2026-02-01"""
-    parser.add_argument("kind", choices=(*_KINDS, "questions", "diff"), metavar="DOCUMENT", help="see above")
+    parser.add_argument(
+        "kind", choices=(*_KINDS, "questions", "checklist", "diff"), metavar="DOCUMENT", help="see above"
+    )
     parser.add_argument("--about", metavar="FILE", help="your answers: a YAML file of names and texts")
     parser.add_argument("--audit", metavar="FILE", help="a signed report of hubbub audit self, to include")
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="write it here: .md, .html, .pdf or .json (default: print Markdown)"
     )
+    parser.add_argument("--release", type=int, metavar="N", help="with checklist: the number of the release")
     parser.add_argument("--since", metavar="TIME", help="with diff: from this time on, such as 2026-01-31 (UTC)")
     parser.add_argument("--until", metavar="TIME", help="with diff: before this time (default: now)")
     options.add_json(parser)
@@ -81,8 +87,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with output.text_file(args.out) as file:
             _questions((item for build in DOCUMENTS.values() for item in build(deployment, {}).unanswered), file)
         return 0
-    document = DOCUMENTS[args.kind](deployment, about)
-    unknown = sorted(about.keys() - {item.name for build in DOCUMENTS.values() for item in build(deployment, {}).items})
+    document = _document(args, config, deployment, about)
+    asked = [*document.items, *(item for build in DOCUMENTS.values() for item in build(deployment, {}).items)]
+    unknown = sorted(about.keys() - {item.name for item in asked})
     if unknown:
         raise ParameterError(
             "HB116", f"{args.about} answers {unknown[0]!r}, which no document asks.", "Run: hubbub report questions"
@@ -97,6 +104,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
         left = f"; {open_questions} questions are not answered" if open_questions else ""
         console.print(f"Wrote {escape(args.out)}{left}.")
     return 0
+
+
+def _document(
+    args: argparse.Namespace, config: "Config", deployment: "Deployment", about: Mapping[str, str]
+) -> "Document":
+    from hubbub.reports.assessments import DOCUMENTS
+    from hubbub.reports.checklist import checklist, read_release
+
+    if args.kind != "checklist":
+        return DOCUMENTS[args.kind](deployment, about)
+    if args.release is None:
+        raise ParameterError("HB136", "No release was given.", "Pass --release 17; `hubbub audit ledger` lists them.")
+    return checklist(deployment, read_release(config, args.release), about)
 
 
 def _questions(items: Iterable["DocumentItem"], file: TextIO) -> None:
