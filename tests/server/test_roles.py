@@ -86,6 +86,9 @@ MATRIX: dict[str, set[str]] = {
     "streams.end": {"owner", "analyst"},
     "publications.publish": {"owner"},
     "publications.withdraw": {"owner"},
+    "publications.waiting": {"owner", "steward", "auditor"},
+    "publications.show": {"owner", "steward"},
+    "publications.decide": {"owner", "steward"},
     "publications.actions": {"owner", "auditor"},
     "reviews.entries": {"owner", "steward", "auditor"},
     "reviews.show": {"owner", "steward"},
@@ -318,6 +321,17 @@ CELLS: dict[str, Cell] = {
     "end_stream": Cell("streams.end", "DELETE", "/streams/{name}", a_stream(""), 204),
     "publish": Cell("publications.publish", "POST", "/publications", a_publication, 201),
     "publications": Cell("publications.actions", "GET", "/publications", plain("/publications")),
+    "waiting_publications": Cell(
+        "publications.waiting", "GET", "/publications/waiting", plain("/publications/waiting")
+    ),
+    # nothing is reviewed here: whoever may decide is told that nothing waits
+    "decide_publication": Cell(
+        "publications.decide",
+        "POST",
+        "/publications/waiting/{number}",
+        plain("/publications/waiting/1", {"approve": True}),
+        404,
+    ),
     "withdraw": Cell("publications.withdraw", "DELETE", "/publications/{page}", a_public_page),
     "answer_reviews": Cell("reviews.entries", "GET", "/reviews", plain("/reviews")),
     # nothing is reviewed here: whoever may decide is told so

@@ -158,7 +158,7 @@ class Remark(NamedTuple):
 
 
 class RemarkCall(PendingCall):
-    """Add entries that charge nothing: failed runs and their review, or decisions on answers (see `reviews`)."""
+    """Add entries that charge nothing: failed runs and their review, or decisions on answers and their publication."""
 
     __slots__ = ("facts", "keys", "kind", "remarks")
 

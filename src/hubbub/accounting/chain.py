@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from hubbub.core.blocks import BlockSet
 from hubbub.core.events import Event, to_facts
 
-Kind = Literal["policy", "charge", "release", "forfeit", "failure", "reviewed", "decision"]
+Kind = Literal["policy", "charge", "release", "forfeit", "failure", "reviewed", "decision", "publication"]
 
 #: The request hash of an entry without a request (a policy, a forfeit).
 NO_HASH = bytes(32)

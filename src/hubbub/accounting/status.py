@@ -342,7 +342,7 @@ class HistoryLine:
         elif self.kind in ("release", "failure"):
             parts.append(f"of charge {self.charge}")
         else:
-            shows_facts = self.kind in ("forfeit", "reviewed", "decision")
+            shows_facts = self.kind in ("forfeit", "reviewed", "decision", "publication")
             parts += [self.facts] if shows_facts else [f"policy {self.config[:12]}…", summary(self.facts)]
         return printable("  ".join(part for part in parts if part))
 

@@ -336,6 +336,12 @@ def _decision(entry: Entry, facts: Facts, progress: _Progress) -> None:
         progress.add("chain", f"the decision of entry {entry.sequence} does not name a charge, a person and a reason")
 
 
+def _publication(entry: Entry, facts: Facts, progress: _Progress) -> None:
+    named = all(str(facts[name]).strip() for name in ("act", "by", "text")) and isinstance(facts["reason"], str)
+    if not _of_a_charge(entry, progress) or not named:
+        progress.add("chain", f"entry {entry.sequence} does not name a release, an act, a person and a text")
+
+
 def _of_a_charge(entry: Entry, progress: _Progress) -> bool:
     return 0 < entry.charge < entry.sequence and bool(progress.is_charge[entry.charge])
 
@@ -347,6 +353,7 @@ _KINDS: Mapping[str, Callable[[Entry, Facts, _Progress], None]] = {
     "failure": _failure,
     "reviewed": _reviewed,
     "decision": _decision,
+    "publication": _publication,
 }
 
 

@@ -113,6 +113,14 @@ class Records:
         for charge in charges:
             refuse_held(self._reviews.of(charge))
 
+    def charge(self, number: int) -> Entry:
+        """Give the charge of a release, of any analyst."""
+        with self.ledger.snapshot() as snapshot:
+            charge = past.find_charge(snapshot, number, None)
+        if charge is None:
+            raise AssertionError("a release has a charge")
+        return charge
+
     def refuse_held_release(self, number: int) -> None:
         """Raise an error if the answer with this number, of any analyst, has to be approved first."""
         with self.ledger.snapshot() as snapshot:

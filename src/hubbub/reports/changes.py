@@ -125,6 +125,7 @@ _KINDS = {
     "forfeit": "budget was written off",
     "reviewed": "failed runs were reviewed",
     "decision": "an answer was approved or declined",
+    "publication": "publishing a release was requested, decided, made or undone",
 }
 
 

@@ -1,11 +1,16 @@
 """Public pages of releases: an owner publishes and withdraws them; everyone with the address can read them.
 
+Where a dataset of the release has a review rule, the publication waits until other people approved it. Every act is an
+entry of the ledger.
+
 Tested in tests/server/test_publications.py.
 """
 
 import re
 import secrets
 
+from hubbub.accounting import publications as chain
+from hubbub.accounting.publications import Publication, people_needed, text_hash
 from hubbub.answers.release import Release
 from hubbub.core import numbers
 from hubbub.errors import ParameterError
@@ -21,7 +26,7 @@ _PAGE = re.compile(r"[A-Za-z0-9_-]{16}", re.ASCII)
 
 
 class PublicationService:
-    """Owners publish and withdraw; auditors read who did. A release was charged before, so this costs nothing."""
+    """Owners publish and withdraw, stewards approve; auditors read who did. It costs nothing: a release was charged."""
 
     def __init__(self, current: CurrentCurator, catalog: CatalogService, state: State, accounts: Accounts) -> None:
         self._current = current
@@ -31,7 +36,7 @@ class PublicationService:
 
     @allowed("owner")
     def publish(self, principal: Principal, number: int, title: str, notes: str = "") -> PublicationAction:
-        """Publish a release on a page of its own; a release that has one is published there again."""
+        """Publish a release on a page of its own, or request it where others must approve."""
         title, notes = title.strip(), notes.strip()
         if not (1 <= len(title) <= MAX_TITLE and title.isprintable() and len(notes) <= MAX_NOTES):
             raise ParameterError(
@@ -40,19 +45,70 @@ class PublicationService:
                 "Change the title or the notes.",
             )
         number = numbers.integer(number, "release", 1, 2**62)
-        self._catalog.release(principal, number)  # raises if there is no such release
+        release = self._catalog.release(principal, number)  # raises if there is no such release
         with self._current.using() as curator:
             curator.refuse_held_release(number)
+            people = people_needed(curator.config.policy, _datasets(release))
+            act: PublicationKind = "requested" if people else "published"
+            text = text_hash(title, notes)
+            chain.note(curator.ledger, curator.charge(number), act, by=principal.name, text=text)
         earlier = self._state.publications.list(release=number, limit=1)
         # 96 random bits: a page that was never announced cannot be found by trying
         page = earlier[0].page if earlier else secrets.token_urlsafe(12)
-        return self._add(principal, "published", page, number, title, notes)
+        return self._add(principal, act, page, number, title, notes)
 
     @allowed("owner")
     def withdraw(self, principal: Principal, page: str) -> PublicationAction:
         """Take a page off; publishing its release again undoes this."""
         last = self._public(page)
+        with self._current.using() as curator:
+            charge, text = curator.charge(last.release), text_hash(last.title, last.notes)
+            chain.note(curator.ledger, charge, "withdrawn", by=principal.name, text=text)
         return self._add(principal, "withdrawn", page, last.release, last.title, last.notes)
+
+    @allowed("owner", "steward", "auditor")
+    def waiting(self, principal: Principal) -> tuple[PublicationAction, ...]:
+        """List the publications that wait for approval, the longest wait first."""
+        with self._current.using() as curator, curator.ledger.snapshot() as snapshot:
+            numbers = chain.waiting(snapshot)
+        asked = [self._asked(number) for number in numbers]
+        return tuple(each for each in asked if each is not None)
+
+    @allowed("owner", "steward")
+    def show(self, principal: Principal, number: int) -> tuple[PublicationAction, Publication, int, Release]:
+        """Return a publication that waits: what was asked, who approved it, how many must, and the release."""
+        asked = self._asked(number)
+        with self._current.using() as curator:
+            release = None if asked is None else curator.release(number, analyst=None)
+            with curator.ledger.snapshot() as snapshot:
+                found = chain.publication(snapshot, number)
+            if asked is None or release is None or found.state != "requested":
+                raise not_found("publication that waits for approval")
+            return asked, found, people_needed(curator.config.policy, _datasets(release)), release
+
+    @allowed("owner", "steward")
+    def decide(self, principal: Principal, number: int, *, approve: bool, reason: str = "") -> PublicationAction:
+        """Approve or decline a publication; it is made with the last approval that it needs."""
+        asked, found, people, _ = self.show(principal, number)
+        if text_hash(asked.title, asked.notes) != found.text:
+            raise not_found("publication that waits for approval")
+        reason = reason.strip()
+        with self._current.using() as curator:
+            charge = curator.charge(number)
+            enough = chain.decide(
+                curator.ledger, charge, approve=approve, by=principal.name, reason=reason, people=people
+            )
+            if approve and not enough:
+                return asked
+            if enough:
+                chain.note(curator.ledger, charge, "published", by=principal.name, text=found.text)
+        done: PublicationKind = "published" if enough else "declined"
+        return self._add(principal, done, asked.page, number, asked.title, asked.notes)
+
+    def _asked(self, number: int) -> PublicationAction | None:
+        """Return the newest request to publish a release, if nothing was done about it."""
+        last = self._state.publications.list(release=number, limit=1)
+        return last[0] if last and last[0].action == "requested" else None
 
     @allowed("owner", "auditor")
     def actions(
@@ -75,7 +131,7 @@ class PublicationService:
         leaves none.
         """
         known = self._state.publications.last(page) if _PAGE.fullmatch(page) else None
-        last = None if known is None else self._state.publications.list(release=known.release, limit=1)[0]
+        last = None if known is None else self._state.publications.public(known.release)
         if last is None or last.page != page or last.action != "published":
             raise not_found("page at this address")
         return last
@@ -87,3 +143,7 @@ class PublicationService:
         return self._state.publications.add(
             page, release=release, title=title, notes=notes, action=action, who=principal.name, at=at
         )
+
+
+def _datasets(release: Release) -> list[str]:
+    return [each["dataset"] for each in release.receipt["data"]]

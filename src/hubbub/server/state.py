@@ -28,7 +28,7 @@ from hubbub.server.saved import DashboardTable, QuestionTable, VisitTable
 Role = Literal["owner", "analyst", "auditor", "feeder", "steward"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Decision = Literal["granted", "refused"]
-PublicationKind = Literal["published", "withdrawn"]
+PublicationKind = Literal["requested", "declined", "published", "withdrawn"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 MAX_OPEN = 20  # open requests of one analyst
@@ -402,6 +402,15 @@ class PublicationTable:
         rows = self._database.read(
             f"SELECT {_ACTION} FROM publications WHERE page = ? ORDER BY id DESC LIMIT 1",  # noqa: S608
             (page,),
+        )
+        return PublicationAction(*rows[0]) if rows else None
+
+    def public(self, release: int) -> PublicationAction | None:
+        """Return the last action on a release that made its page public, or took it off."""
+        rows = self._database.read(
+            f"SELECT {_ACTION} FROM publications WHERE release = ? AND action IN ('published', 'withdrawn')"  # noqa: S608
+            " ORDER BY id DESC LIMIT 1",
+            (release,),
         )
         return PublicationAction(*rows[0]) if rows else None
 

@@ -254,9 +254,22 @@ class PublicationForm(BaseModel):
     release: int
     title: str
     notes: str
-    action: Literal["published", "withdrawn"]
+    action: Literal["requested", "declined", "published", "withdrawn"]
     who: str
     at: int
+
+
+class PublicationDecisionBody(RequestModel):
+    """A decision on a publication that waits for approval."""
+
+    approve: bool = Field(examples=[True])
+    reason: str = Field("", max_length=10_000, description="Required to decline; recorded in the ledger.")
+
+
+class WaitingPublications(BaseModel):
+    """Publications that wait for approval, the longest wait first."""
+
+    publications: list[PublicationForm]
 
 
 class PublicationList(BaseModel):

@@ -47,6 +47,31 @@ def publications(
     return PaddedJson({"publications": [_form(action) for action in actions], "next": last})
 
 
+@router.get(
+    "/publications/waiting",
+    operation_id="waiting_publications",
+    responses={200: {"model": forms.WaitingPublications}, **error_responses()},
+)
+def waiting(service: ServiceParam, principal: PrincipalParam) -> Response:
+    """List publications that wait for approval. For owners, stewards and auditors."""
+    return PaddedJson({"publications": [_form(action) for action in service.publications.waiting(principal)]})
+
+
+@router.post(
+    "/publications/waiting/{number}",
+    operation_id="decide_publication",
+    responses={200: {"model": forms.PublicationForm}, **error_responses()},
+)
+def decide(
+    service: ServiceParam,
+    principal: PrincipalParam,
+    number: Annotated[int, Path(ge=1, le=2**62, examples=[1])],
+    body: forms.PublicationDecisionBody,
+) -> Response:
+    """Approve or decline the publication of a release; the last approval that is needed publishes it."""
+    return PaddedJson(_form(service.publications.decide(principal, number, approve=body.approve, reason=body.reason)))
+
+
 @router.delete(
     "/publications/{page}",
     operation_id="withdraw",

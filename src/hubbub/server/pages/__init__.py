@@ -64,6 +64,8 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/schedules/{analyst}/{name}/answers.csv", schedules.export),
         page("/schedules/{analyst}/{name}/remove", schedules.remove, method="POST"),
         page("/reviews", reviews.index),
+        page("/reviews/publications/{number:int}", reviews.show_publication),
+        page("/reviews/publications/{number:int}", reviews.decide_publication, method="POST"),
         page("/reviews/{number:int}", reviews.show),
         page("/reviews/{number:int}", reviews.decide, method="POST"),
         page("/published/{page}.{form:str}", published.export, signed_in=False),

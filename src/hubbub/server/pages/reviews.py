@@ -22,7 +22,8 @@ def index(visit: Visit) -> Response:
     waiting = reviews.entries(visit.principal, limit=MAX_PAGE, waiting=True)[::-1]
     decided = [each for each in reviews.entries(visit.principal, limit=_NEWEST) if each.state != "waiting"]
     rules = visit.service.current.config.policy.reviews
-    return visit.render("reviews.html", reviews=[*waiting, *decided], rules=rules)
+    publications = visit.service.publications.waiting(visit.principal)
+    return visit.render("reviews.html", reviews=[*waiting, *decided], rules=rules, publications=publications)
 
 
 def show(visit: Visit) -> Response:
@@ -51,4 +52,36 @@ def decide(visit: Visit) -> Response:
         visit.service.reviews.decide(visit.principal, number, approve=approve, reason=visit.form.get("reason", ""))
     except HubbubError as error:
         return _show(visit, error)
+    return visit.go("/reviews", "approved" if approve else "declined")
+
+
+def show_publication(visit: Visit) -> Response:
+    """Show a publication that waits to those who decide."""
+    return _show_publication(visit)
+
+
+def _show_publication(visit: Visit, problem: HubbubError | None = None) -> Response:
+    require_role(visit, "owner", "steward")
+    number = visit.request.path_params["number"]
+    asked, found, people, release = visit.service.publications.show(visit.principal, number)
+    return visit.render(
+        "publication.html",
+        status=200 if problem is None else status_of(problem),
+        asked=asked,
+        found=found,
+        people=people,
+        release=release,
+        problem=problem,
+        reason=visit.form.get("reason", ""),
+    )
+
+
+def decide_publication(visit: Visit) -> Response:
+    """Approve or decline a publication."""
+    approve, reason = visit.form.get("decision") == "approve", visit.form.get("reason", "")
+    number = visit.request.path_params["number"]
+    try:
+        visit.service.publications.decide(visit.principal, number, approve=approve, reason=reason)
+    except HubbubError as error:
+        return _show_publication(visit, error)
     return visit.go("/reviews", "approved" if approve else "declined")
