@@ -9,7 +9,7 @@ import hubbub
 from hubbub.answers.sandbox import MADE_UP
 from hubbub.config import load
 from hubbub.curator.opening import open_curator
-from hubbub.curator.sandbox_session import open_sandbox
+from hubbub.curator.sandbox_session import open_sandbox, stored_rows
 from hubbub.errors import ParameterError
 from hubbub.frames import count
 
@@ -71,7 +71,7 @@ def test_a_release_of_synthetic_rows_is_the_stand_in(folder: Path) -> None:
     with hubbub.open(path, analyst="ana") as h, h.sandbox("visits") as tried:
         release = tried.query(BY_SITE, epsilon=8)
         assert f"release {number} of visits" in release.sandbox
-        counts = {row[0]: row[1] for row in release.rows}
+        counts = {row[0]: int(str(row[1])) for row in release.rows}
         assert counts["a"] > 200 > 60 > counts["b"]  # as in the data, by what was paid for
         assert tried.query("SELECT AVG(cost) FROM visits", epsilon=1).sandbox  # made up around the released rows
         assert len(h.releases()) == 1
@@ -85,6 +85,12 @@ def test_another_release_is_no_stand_in(folder: Path, number: int) -> None:
         h.query(BY_SITE, epsilon=1)
     with open_sandbox(ruled(folder, f"sandbox: {{release: {number}}}"), analyst="ana") as tried:
         assert tried.datasets() == ()
+
+
+def test_a_release_that_cannot_be_read_is_named(folder: Path) -> None:
+    config = load(folder / "hubbub.yaml")
+    with pytest.raises(ParameterError, match="HB863 The sandbox of visits is release 7"):
+        stored_rows(config)(config.datasets["visits"].table, 7)
 
 
 def test_a_release_that_waits_for_review_is_no_stand_in(folder: Path) -> None:

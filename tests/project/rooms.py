@@ -58,7 +58,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     ),
     "client": frozenset({"errors", "core", "answers", "curator"}),
     "mcp": frozenset({"errors", "core", "answers", "semantics", "curator", "audit", "client"}),
-    "reports": frozenset({"errors", "core", "accounting", "config", "curator", "audit"}),
+    "reports": frozenset({"errors", "core", "answers", "accounting", "config", "curator", "audit"}),
     "server": frozenset(
         {
             "errors",

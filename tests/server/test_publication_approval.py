@@ -8,7 +8,9 @@ import pytest
 from tests.fixtures.page_visits import token
 from tests.server.conftest import YAML, World, in_process, lay_out
 
+from hubbub.accounting import publications as chain
 from hubbub.accounting.store import EntryFilter
+from hubbub.errors import ReviewError
 
 COUNT = "SELECT site, COUNT(*) AS n FROM health GROUP BY site"
 
@@ -151,3 +153,12 @@ def test_without_a_rule_the_owner_publishes_and_the_chain_says_so(tmp_path: Any)
         assert is_public(opened, done["path"])
         opened.client("owner").delete(f"/api/v1/publications/{done['page']}")
         assert acts(opened, done["release"]) == [("published", "owner"), ("withdrawn", "owner")]
+
+
+def test_nothing_else_can_be_decided(world: World) -> None:
+    number = requested(world)["release"]
+    curator = world.service.current.curator
+    charge = curator.charge(number)
+    chain.note(curator.ledger, charge, "withdrawn", by="owner", text="")
+    with pytest.raises(ReviewError, match="HB867"):
+        chain.decide(curator.ledger, charge, approve=True, by="stella", reason="", people=1)

@@ -15,8 +15,8 @@ Ends = tuple[float | None, float | None]
 _FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 
 
-def text(cell: Cell, ends: Ends = (None, None), *, noisy: bool = False) -> str:
-    """Format one cell: with its ± if the interval is symmetric, else with the ends of the interval.
+def text(cell: Cell, ends: Ends = (None, None), *, noisy: bool = False, empty: str = "–") -> str:
+    """Format one cell: with its ± if the interval is symmetric, else with the ends; `empty` is for a noisy NULL.
 
     >>> text(1234, (1228.0, 1240.0)), text(0.123456789, (0.1, 0.146)), text(3, (0.0, 33.0)), text(None)
     ('1,234 ±6', '0.123 ±0.023', '3 (0 to 33)', '–')
@@ -30,7 +30,7 @@ def text(cell: Cell, ends: Ends = (None, None), *, noisy: bool = False) -> str:
     """
     low, high = ends
     if cell is None:
-        return "–"
+        return empty if noisy else "–"
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         return str(cell)
     if low is None and high is None and not noisy:

@@ -17,10 +17,10 @@ from hubbub.answers.derived import DERIVED_NOTE, derived_note, named
 from hubbub.answers.groups import GroupThreshold
 from hubbub.answers.joint import independent_noises, interval_count, joint_sentence
 from hubbub.answers.left_out import LeftOut
+from hubbub.answers.rules import rules_note, suppressed_text
 from hubbub.answers.sampling import SamplingErrors
 from hubbub.answers.sandbox import is_made_up, marked_column, sandbox_note
 from hubbub.answers.stored import is_packed, pack_answer, unpack_answer
-from hubbub.core.disclosure import disclosure_sentence, suppressed_text
 from hubbub.core.numbers import brief
 from hubbub.core.wire import Json, optional_fraction, optional_text
 from hubbub.errors import ParameterError
@@ -170,19 +170,7 @@ class Release:
     @property
     def disclosure(self) -> str:
         """What the data owner's rules for small numbers and rounding did to the answer; empty if there are none."""
-        analysis = self.receipt.get("analysis", "batch") != "batch"
-        said = disclosure_sentence(self.receipt.get("disclosure", {}), analysis=analysis)
-        hidden = self._suppressed()
-        if "after" in self.receipt and "suppress_below" in self.receipt.get("disclosure", {}):
-            said += " Numbers that are computed from several groups leave suppressed ones out."
-        return f"{said} {hidden:,} of {len(self.ratio):,} rows are suppressed." if hidden else said
-
-    def _suppressed(self) -> int:
-        """Count the rows without a number where a rule may have removed it."""
-        noisy = [output.values for output in self.outputs if output.low is not None]
-        if not noisy or "suppress_below" not in self.receipt.get("disclosure", {}):
-            return 0
-        return sum(all(cell is None for cell in row) for row in zip(*noisy, strict=True))
+        return rules_note(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -365,9 +353,7 @@ class Release:
         )
         axes.set_yticks(list(positions), labels=labels)
         axes.invert_yaxis()
-        if self.sandbox:
-            axes.set_title(self.sandbox)
-        axes.set_xlabel(f"{output.name}, with 95% intervals (ε = {brief(self.epsilon)})")
+        axes.set_xlabel(f"{self.sandbox} {output.name}, with 95% intervals (ε = {brief(self.epsilon)})".lstrip())
         return axes  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
@@ -400,10 +386,7 @@ class Release:
         empty = suppressed_text(self.receipt)
         dates = [o.values if o.kind != "timestamp" else without_midnight(o.values) for o in self.outputs]
         return [
-            tuple(
-                empty if each and cell is None else text(cell, ends, noisy=each)
-                for cell, ends, each in zip(row, intervals, noisy, strict=True)
-            )
+            tuple(text(c, ends, noisy=each, empty=empty) for c, ends, each in zip(row, intervals, noisy, strict=True))
             for row, intervals in zip(zip(*dates, strict=True), self.intervals, strict=True)
         ]
 
@@ -434,8 +417,7 @@ class Release:
         note += [f"Rules: {self.disclosure}"] if self.disclosure else []
         others = [each for each in self.notes if each not in (self.sandbox, self.disclosure)]
         note += [f"{'Note' if each.startswith(AFTER_NOTES) else 'Groups'}: {each}" for each in others]
-        first = [self.sandbox] if self.sandbox else []
-        return "\n".join([*first, *lines, *more, *note, f"Cost: {self.cost()}"])
+        return "\n".join([*([self.sandbox] if self.sandbox else []), *lines, *more, *note, f"Cost: {self.cost()}"])
 
 
 def _single(table: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ _OPTIONS = frozenset(
     | {"HB205", "HB206", "HB207", "HB208", "HB793", "HB797", "HB799"}
     | {f"HB{code}" for code in (808, 809, 810, 812, 813, 814, *range(816, 823))}
 )
-#: Codes of declarations and keys, which lie in the range of queries on schemas.
+#: Codes whose class is not that of their range: of declarations and keys, and others as said.
 _SINGLE: Mapping[str, type[HubbubError]] = {
     "HB735": LedgerError,
     "HB760": ConfigError,
@@ -55,6 +55,13 @@ _SINGLE: Mapping[str, type[HubbubError]] = {
     "HB807": AccessError,
     "HB811": LedgerError,
     "HB815": LedgerError,
+    # of the sandbox, of rules for small numbers, and of publications
+    "HB860": ConfigError,
+    "HB861": QueryError,
+    "HB866": ConfigError,
+    "HB867": ReviewError,
+    "HB868": ReviewError,
+    "HB869": ReviewError,
 }
 #: Codes of crowd studies, which lie in the range of analyses.
 _CROWD = frozenset({"HB684", "HB685", "HB686"})
@@ -80,6 +87,7 @@ _TENS: Mapping[str, type[HubbubError]] = {
     "HB78": QueryError,
     "HB79": QueryError,
     "HB83": AssistantError,
+    "HB86": ParameterError,
     "HB90": SpentError,
     "HB91": ReviewError,
 }

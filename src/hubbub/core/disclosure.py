@@ -65,13 +65,3 @@ def disclosure_sentence(form: Mapping[str, Any], *, analysis: bool = False) -> s
         " suppressed number can be computed does no harm."
     )
     return " ".join(said)
-
-
-def suppressed_text(receipt: Mapping[str, Any]) -> str:
-    """Write a noisy cell without a number.
-
-    >>> suppressed_text({"disclosure": {"suppress_below": 11}}), suppressed_text({})
-    ('suppressed (<11)', '–')
-    """
-    below = receipt.get("disclosure", {}).get("suppress_below")
-    return "–" if below is None else f"suppressed (<{below})"

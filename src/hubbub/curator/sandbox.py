@@ -85,7 +85,7 @@ def no_release(table: Table, number: int) -> NoReturn:
 
 
 @dataclass(frozen=True)
-class Sandbox:
+class QuerySandbox:
     """Answers questions on made-up rows. Thread-safe; close it once.
 
     Theorem (Sandbox). Every answer of a sandbox is a function of the query, of declarations, public tables, releases

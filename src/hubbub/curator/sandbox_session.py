@@ -24,7 +24,7 @@ from hubbub.curator import receipt as receipts
 from hubbub.curator.made_up_rows import Columns
 from hubbub.curator.opening import is_postgres, store_of
 from hubbub.curator.question import Question
-from hubbub.curator.sandbox import ReleaseRows, Sandbox, no_release
+from hubbub.curator.sandbox import QuerySandbox, ReleaseRows, no_release
 from hubbub.errors import ParameterError
 
 #: Analyses whose releases are rows.
@@ -42,7 +42,7 @@ _TYPES = {
 class LocalSandbox:
     """A sandbox in this process, as one analyst uses it."""
 
-    sandbox: Sandbox
+    sandbox: QuerySandbox
     analyst: str
 
     def datasets(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class LocalSandbox:
 
 def local_session(config: Config, analyst: str, release_rows: ReleaseRows) -> SandboxSession:
     """Open the sandbox of a configuration for one analyst."""
-    sandbox = Sandbox.open(config, release_rows=release_rows)
+    sandbox = QuerySandbox.open(config, release_rows=release_rows)
     try:
         sandbox.datasets(analyst)
     except BaseException:

@@ -94,11 +94,11 @@ def _guarantee(deployment: Deployment, checked: CheckedRelease) -> Iterator[Docu
     cost = f"ε = {brief(release.epsilon)}" + (f", δ = {brief(release.delta)}" if release.delta else ", δ = 0")
     yield DocumentItem("cost", "What did it cost?", (cost,), (f"ledger entry {checked.number}",))
     found = check_receipt(release.document())
-    said = ("The independent checker derived the privacy loss from the receipt again.",) if found.sound else ()
-    said += tuple(f"The independent checker found a problem: {problem}" for problem in found.problems)
-    yield DocumentItem("receipt", "Does the receipt prove its privacy loss?", said, ("hubbub verify",))
+    said = [f"The independent checker found a problem: {problem}" for problem in found.problems]
+    said = said or ["The independent checker derived the privacy loss from the receipt again."]
+    yield DocumentItem("receipt", "Does the receipt prove its privacy loss?", tuple(said), ("hubbub verify",))
     broken = deployment.verification.problems
-    chain = tuple(f"The ledger has a problem: {each.message}" for each in broken) or ("The ledger's chain is intact.",)
+    chain = tuple(f"The ledger has a problem: {each.text}" for each in broken) or ("The ledger's chain is intact.",)
     yield DocumentItem("ledger", "Is the ledger intact?", chain, ("hubbub audit ledger",))
 
 

@@ -13,7 +13,7 @@ from hubbub.answers.release import Release
 from hubbub.core.schema import Table
 from hubbub.curator.columns import AnswerColumns
 from hubbub.curator.question import Question
-from hubbub.curator.sandbox import Sandbox
+from hubbub.curator.sandbox import QuerySandbox
 from hubbub.curator.sandbox_session import rows_of_release
 from hubbub.server.accounts import Principal
 from hubbub.server.current_curator import CurrentCurator
@@ -24,7 +24,7 @@ from hubbub.server.roles import allowed
 class _Used:
     """A sandbox with its number of users; after it is replaced, the last user closes it."""
 
-    def __init__(self, hash_: str, sandbox: Sandbox) -> None:
+    def __init__(self, hash_: str, sandbox: QuerySandbox) -> None:
         self.hash = hash_
         self.sandbox = sandbox
         self.users = 0
@@ -88,14 +88,14 @@ class SandboxService:
             used.sandbox.close()
 
     @contextmanager
-    def _using(self) -> Iterator[Sandbox]:
+    def _using(self) -> Iterator[QuerySandbox]:
         """Use the sandbox of the current hubbub.yaml throughout, even if the file changes meanwhile."""
         with self._current.using() as curator:
             config, ledger = curator.config, curator.ledger
         old = None
         with self._mutex:
             if self._used is None or self._used.hash != config.hash:
-                made = Sandbox.open(config, release_rows=partial(rows_of_release, ledger.snapshot))
+                made = QuerySandbox.open(config, release_rows=partial(rows_of_release, ledger.snapshot))
                 old, self._used = self._used, _Used(config.hash, made)
                 if old is not None:
                     old.replaced = True

@@ -51,8 +51,9 @@ def publish(visit: Visit) -> Response:
     """Publish a release from its page."""
     number = visit.request.path_params["number"]
     form = visit.form
-    visit.service.publications.publish(visit.principal, number, form.get("title", ""), form.get("notes", ""))
-    return visit.go(f"/releases/{number}#publication", "published")
+    done = visit.service.publications.publish(visit.principal, number, form.get("title", ""), form.get("notes", ""))
+    notice = "published" if done.action == "published" else "publication"
+    return visit.go(f"/releases/{number}#publication", notice)
 
 
 def withdraw(visit: Visit) -> Response:

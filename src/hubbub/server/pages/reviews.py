@@ -84,4 +84,4 @@ def decide_publication(visit: Visit) -> Response:
         visit.service.publications.decide(visit.principal, number, approve=approve, reason=reason)
     except HubbubError as error:
         return _show_publication(visit, error)
-    return visit.go("/reviews", "approved" if approve else "declined")
+    return visit.go("/reviews", "decided")
