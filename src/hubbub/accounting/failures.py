@@ -32,7 +32,10 @@ class Failures:
 
     def take_in(self, snapshot: Snapshot) -> None:
         """Read the entries that were written since the last update."""
+        newest = snapshot.head().sequence
         with self._lock:
+            if newest <= self._read:
+                return
             kinds = [snapshot.entries(EntryFilter(kind=kind), after=self._read) for kind in ("failure", "reviewed")]
             for entry in merge(*map(list, kinds), key=lambda entry: entry.sequence):
                 pair = entry.analyst, entry.dataset
@@ -40,7 +43,7 @@ class Failures:
                     self._failed.pop(pair, None)
                 else:
                     self._failed.setdefault(pair, {})[entry.charge] = None
-            self._read = snapshot.head().sequence
+            self._read = newest
 
     def of(self, analyst: str, dataset: str) -> tuple[int, ...]:
         """Give the failed charges of an analyst on a dataset."""

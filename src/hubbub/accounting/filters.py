@@ -253,10 +253,12 @@ def how_often(budget: Budget, spent: PrivacyCost, price: PrivacyCost, most: int)
 
 def _gaussian_times(limits: FilterLimits, spent: PrivacyCost, price: PrivacyCost, most: int) -> int:
     """Give the largest k up to `most` for which the Gaussian filter holds for spent + k·price, or 0."""
-    low, high = 0, most + 1
+    if spent.gaussian is None or price.gaussian is None:
+        return 0
+    pairs, low, high = list(zip(spent.gaussian, price.gaussian, strict=True)), 0, most + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if limits.gaussian_holds((spent + price.times(middle)).gaussian):
+        if limits.gaussian_holds(tuple([part + middle * more for part, more in pairs])):
             low = middle
         else:
             high = middle

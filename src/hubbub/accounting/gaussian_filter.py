@@ -103,13 +103,17 @@ def _units(value: Fraction, steps: int = STEPS) -> int:
 
 def pure(epsilon: Fraction) -> Price:
     """Give the price of a pure loss: ε² in its class, or (π/2)ε² if it is above 1."""
-    price = list(NOTHING)
+    place, units = _pure(epsilon.numerator, epsilon.denominator)
+    return (*NOTHING[:place], units, *NOTHING[place + 1 :])
+
+
+def _pure(numerator: int, denominator: int) -> tuple[int, int]:
+    """Give the place of a pure loss in a price, and its units there; of integers, because Fractions are slow."""
+    square, of = numerator * numerator * STEPS, denominator * denominator
     for place, top in enumerate(_TOPS, 1):
-        if epsilon * 10**4 <= top:
-            price[place] = _units(epsilon * epsilon)
-            return tuple(price)
-    price[0] = _units(_HALF_PI * epsilon * epsilon)
-    return tuple(price)
+        if numerator * 10**4 <= top * denominator:
+            return place, -(-square // of)
+    return 0, -(-square * _HALF_PI.numerator // (of * _HALF_PI.denominator))
 
 
 def bounded_range(epsilon: Fraction) -> Price:
@@ -182,6 +186,8 @@ def limit(epsilon: Fraction, delta: Fraction) -> int:
 # ── for people ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _ROUNDS = 100
+#: How often a guess of the largest pure loss is corrected.
+_GUESSES = 4
 _FAR = 25.0
 
 
@@ -192,6 +198,7 @@ def _mills(x: float) -> float:
     return (1 - 1 / x**2 + 3 / x**4 - 15 / x**6) / x
 
 
+@lru_cache(maxsize=4096)
 def shown_epsilon(value: int, delta: Fraction) -> Fraction:
     """Give an ε at which N(v) is (ε, δ)-DP, in doubles, a little above the least: to be shown, never to decide."""
     root, target = math.sqrt(value / STEPS), math.log(delta.numerator) - math.log(delta.denominator)
@@ -211,16 +218,38 @@ def shown_epsilon(value: int, delta: Fraction) -> Fraction:
     low, high = 0.0, value / STEPS + root * (math.sqrt(-2 * target) + 1) + 1
     for _ in range(_ROUNDS):
         middle = (low + high) / 2
+        if middle in (low, high):
+            break  # there is no double between them
         low, high = (middle, high) if above(middle) else (low, middle)
     return ceil_to(Fraction(high) * (1 + Fraction(1, 10**9)), 12)
 
 
 def largest_pure(room: Sequence[int] | Price, most: int, *, places: int) -> int:
-    """Give the largest pure loss, in units of 10^−places, that fits after the total `room` within the limit `most`."""
-    total = tuple(room)
-    low, high = 0, (math.isqrt(max(0, most) * 10 ** (2 * places) // STEPS) + 1) * 2
+    """Give the largest pure loss, in units of 10^−places, that fits after the total `room` within the limit `most`.
+
+    A price grows with its loss, and the variance of a total with each of its parts. So the search by doubles, which
+    only guesses where the end is, changes nothing about the result: integers decide on both sides of it.
+    """
+    scale, before = 10**places, list(room)
+
+    def after(loss: int) -> int:
+        place, units = _pure(loss, scale)
+        total = before.copy()
+        total[place] += units
+        return variance(tuple(total))
+
+    free = most - variance(tuple(before))
+    low, high = 0, (math.isqrt(max(0, most) * scale * scale // STEPS) + 1) * 2
+    guess, step = math.isqrt(max(0, free) * scale * scale // STEPS), 1
+    for _ in range(_GUESSES):
+        used = after(guess) - most + free
+        if guess and used > 0:  # the variance grows about as the square of the loss
+            guess = int(guess * math.sqrt(max(0, free) / used))
     while high - low > 1:
-        middle = (low + high) // 2
-        after = tuple(map(sum, zip(total, pure(Fraction(middle, 10**places)), strict=True)))
-        low, high = (middle, high) if variance(after) <= most else (low, middle)
+        middle = min(max(guess, low + 1), high - 1) if step < high - low else (low + high) // 2
+        if after(middle) <= most:
+            low, guess = middle, middle + step
+        else:
+            high, guess = middle, middle - step
+        step *= 64
     return low

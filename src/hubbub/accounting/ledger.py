@@ -6,9 +6,10 @@ the release to publish: a charge has one release, however often it is retried.
 """
 
 import os
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -60,6 +61,7 @@ class Ledger:
         self._group_commit: GroupCommit[AnyCall] = GroupCommit(self._serve)
         self._stopped: LedgerError | None = None
         self._process = os.getpid()
+        self._shared = threading.local()  # the snapshot of `one_snapshot`
 
     @classmethod
     def open(
@@ -182,9 +184,21 @@ class Ledger:
         self._take(call)
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Open a consistent view of the whole ledger."""
+        """Open a consistent view of the whole ledger; within `one_snapshot`, the one that is open."""
         self._usable()
-        return self._store.snapshot()
+        shared: Snapshot | None = getattr(self._shared, "snapshot", None)
+        return self._store.snapshot() if shared is None else nullcontext(shared)
+
+    @contextmanager
+    def one_snapshot(self) -> Iterator[None]:
+        """Let this thread read one state of the ledger meanwhile: for reading alone, since a charge would not show."""
+        with self.snapshot() as snapshot:
+            before = getattr(self._shared, "snapshot", None)
+            self._shared.snapshot = snapshot
+            try:
+                yield
+            finally:
+                self._shared.snapshot = before
 
     def verify(self) -> Verification:
         """Verify the ledger and its anchor now."""

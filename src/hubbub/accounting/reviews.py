@@ -7,7 +7,7 @@ part of the policy, so each charge is bound to the rule in force when it was mad
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from threading import Lock
@@ -258,11 +258,13 @@ def _find(ledger: Ledger, reviews: Reviews, number: int) -> Reviewed:
     return review
 
 
-def review_sentence(policy: Policy, datasets: Iterable[str], event: Event, query: str) -> str:
+def review_sentence(policy: Policy, datasets: Iterable[str], event: Event, query: Callable[[], str]) -> str:
     """Say who must approve the answer of a planned query before it is shown; empty if nobody must."""
     rules = [(name, policy.reviews[name]) for name in datasets if name in policy.reviews]
-    cost = privacy_cost(event)
-    asked = [rule for name, rule in rules if needs_review(rule, cost, query, policy.delta_of(name))]
+    if not rules:
+        return ""  # the usual case, without writing the query
+    cost, text = privacy_cost(event), query()
+    asked = [rule for name, rule in rules if needs_review(rule, cost, text, policy.delta_of(name))]
     if not asked:
         return ""
     people = max(rule.people for rule in asked)

@@ -28,6 +28,7 @@ class SqliteSnapshot:
     def __init__(self, reader: sqlite3.Connection, ledger: str) -> None:
         self._reader = reader
         self._identity = ledger
+        self._head: Head | None = None
 
     @property
     def ledger(self) -> str:
@@ -36,8 +37,10 @@ class SqliteSnapshot:
 
     def head(self) -> Head:
         """Give the newest entry's position."""
-        row = self._reader.execute(HEAD).fetchone()
-        return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
+        if self._head is None:  # a snapshot has one
+            row = self._reader.execute(HEAD).fetchone()
+            self._head = Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
+        return self._head
 
     def entries(self, which: EntryFilter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
         """Read entries in the order of the chain, or its reverse."""

@@ -14,12 +14,12 @@ from operator import add
 from typing import Self, TextIO
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_facts
+from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_facts, cost_of_total
 from hubbub.accounting.declarations import summary
 from hubbub.accounting.disclosure import CapDisclosure, approximate_cost, disclose, epsilon_under, own_totals
 from hubbub.accounting.fairness import day_of, holds, less, shares
 from hubbub.accounting.filters import admits, how_often
-from hubbub.accounting.policy import Cap, Policy, basis, has_blocks, lifetime_of
+from hubbub.accounting.policy import DAY, Cap, Policy, basis, has_blocks, lifetime_of
 from hubbub.accounting.refusal import CapError, budget_error
 from hubbub.accounting.store import EntryFilter, Snapshot, StoredTotal
 from hubbub.answers.budget import MANY, BlockState, BudgetOverview, CapDisplay, CapState, printable
@@ -174,15 +174,16 @@ class RecordedTotals:
 
         def total(cap: Cap) -> PrivacyCost:
             label = "" if cap.scope == "query" else cap.at(time)
-            stored, (more, _) = self.stored.get(label), later.get(label, (ZERO, 0))
-            return (ZERO if stored is None else PrivacyCost.from_json(json.loads(stored.spent))) + more
+            stored, more = self.stored.get(label), later.get(label)
+            before = ZERO if stored is None else cost_of_total(stored.spent)
+            return before if more is None else before + more.spent()
 
         for cap in caps:
             if holds(cap, day):
                 states.append(CapUsage(cap, total(cap)))
             if cap.scope == "analyst":
-                stored, (_, sequence) = self.stored.get(cap.at(time)), later.get(cap.at(time), (ZERO, 0))
-                newest = max(newest, sequence or (0 if stored is None else stored.sequence))
+                own = (self.stored.get(cap.at(time)), later.get(cap.at(time)))
+                newest = max([newest, *(each.sequence for each in own if each is not None)])
         limits = shares(policy, analyst, caps, day)
         states += [CapUsage(each.cap, less(total(each.of), map(total, each.without))) for each in limits]
         return tuple(states), newest
@@ -195,19 +196,38 @@ class RecordedTotals:
         usages = [(name, self.usage(policy, analyst, name, time, blocks)[0], show) for name, blocks, show in shows]
         return min((BudgetStatus(analyst, name, caps, None, show).left() for name, caps, show in usages), default=None)
 
-    def _later(self, policy: Policy) -> dict[str, tuple[PrivacyCost, int]]:
-        """Sum up the charges after the stored totals, all under the policy in force."""
-        newest: dict[str, int] = {}
-        counts: dict[str, Counter[str]] = {}
+    def _later(self, policy: Policy) -> dict[str, "_LaterCharges"]:
+        """Count the charges after the stored totals by the totals that they are part of, under the policy in force."""
+        # equal charges of one day count against the same totals
+        alike: dict[tuple[str, str, str, int], list[Entry]] = {}
         for entry in self.later:
+            alike.setdefault((entry.analyst, entry.dataset, entry.facts, entry.time // DAY), []).append(entry)
+        by_label: dict[str, _LaterCharges] = {}
+        for same in alike.values():
+            entry = same[-1]
             with suppress(ParameterError):  # an analyst who was removed from hubbub.yaml
                 for cap in policy.charged(entry.analyst, entry.dataset, blocks_of_facts(entry.facts)):
-                    label = cap.at(entry.time)
-                    newest[label] = entry.sequence
-                    counts.setdefault(label, Counter())[entry.facts] += 1
-        # equal charges at once: k of them cost exactly k times as much as one
-        spent = {label: [cost_of_facts(facts).times(k) for facts, k in each.items()] for label, each in counts.items()}
-        return {label: (reduce(add, spent[label]), sequence) for label, sequence in newest.items()}
+                    by_label.setdefault(cap.at(entry.time), _LaterCharges()).add(entry, len(same))
+        return by_label
+
+
+class _LaterCharges:
+    """Charges after the stored totals that are part of one total: how many of each event, and the newest of them."""
+
+    __slots__ = ("_counts", "sequence")
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self.sequence = 0
+
+    def add(self, entry: Entry, count: int) -> None:
+        """Add some equal charges, of which this one is the newest."""
+        self._counts[entry.facts] += count
+        self.sequence = max(self.sequence, entry.sequence)
+
+    def spent(self) -> PrivacyCost:
+        """Give what they cost together: k equal charges cost exactly k times as much as one."""
+        return reduce(add, [cost_of_facts(facts).times(count) for facts, count in self._counts.items()])
 
 
 def budget_status(

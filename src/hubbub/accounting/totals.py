@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from datetime import date
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_facts
+from hubbub.accounting.cost import ZERO, PrivacyCost, blocks_of_facts, cost_of_facts, cost_of_total
 from hubbub.accounting.fairness import day_of, holds, less, shares
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
@@ -165,7 +165,7 @@ class Totals:
             stored = self._store.totals(missing)
             for label in missing:
                 spent, sequence = stored.get(label, (None, 0))
-                total = ZERO if spent is None else PrivacyCost.from_json(json.loads(spent))
+                total = ZERO if spent is None else cost_of_total(spent)
                 self._balances[label] = Balance(label, total, sequence)
         return [self._balances[label] for label in wanted]
 

@@ -241,23 +241,24 @@ class Curator(Records):
         chosen = self.planner.noise(analyst, question)
         question = replace(question, noise=chosen.noise or question.noise)
         planned = self._plan(analyst, question, salt=UNSALTED)
-        self._refuse_failing(analyst, planned)
-        units, rows = self._sizes(planned)
-        return make_estimate(
-            planned,
-            statuses=[status for table in planned.private for status in self._budgets.of(analyst, table)],
-            within=str(question.within or "").strip(),
-            left_out=self._profiles.planned(planned),
-            units=units,
-            # a join multiplies rows, so that the profile of one table does not tell how many there are
-            rows=rows if len(planned.tables) == 1 else None,
-            free=self._reuse.offer(analyst, planned, unseen),
-            review=review_sentence(
-                self.config.policy, [table.name for table in planned.private], planned.event, question.text()
-            ),
-            choice=chosen.reason,
-            work=work.describe(planned, self.config.limits),
-        )
+        with self.ledger.one_snapshot():
+            self._refuse_failing(analyst, planned)
+            units, rows = self._sizes(planned)
+            return make_estimate(
+                planned,
+                statuses=[status for table in planned.private for status in self._budgets.of(analyst, table)],
+                within=str(question.within or "").strip(),
+                left_out=self._profiles.planned(planned),
+                units=units,
+                # a join multiplies rows, so that the profile of one table does not tell how many there are
+                rows=rows if len(planned.tables) == 1 else None,
+                free=self._reuse.offer(analyst, planned, unseen),
+                review=review_sentence(
+                    self.config.policy, [table.name for table in planned.private], planned.event, question.text
+                ),
+                choice=chosen.reason,
+                work=work.describe(planned, self.config.limits),
+            )
 
     @for_analyst
     def columns(self, analyst: str, question: Question, *, unseen: past.Unseen = frozenset()) -> AnswerColumns | None:

@@ -269,12 +269,15 @@ class Profiles:
 
     def take_in(self, snapshot: Snapshot) -> None:
         """Read the charges that were made since the last update, and the releases of those that have one now."""
+        newest = snapshot.head().sequence
         with self._lock:
+            if newest <= self._read:
+                return
             for entry in snapshot.entries(EntryFilter(kind="charge"), after=self._read):
                 self._versions[entry.dataset, blocks_of_facts(entry.facts)] = entry.version
                 if entry.key.startswith(f"{PUBLISHED} "):
                     self._pending[entry.sequence] = entry.dataset
-            self._read = snapshot.head().sequence
+            self._read = newest
             for charge, dataset in sorted(self._pending.items()):
                 stored = snapshot.body(charge)
                 if stored is not None:

@@ -103,6 +103,8 @@ def _sources(
         data=data,
         key=Same(planned),
     )
+    if len(planned.private) == 1:
+        return sources  # the charge of a source has the version of its one private table
     return [each for each in sources if _same_data(snapshot, each.number, planned, versions)]
 
 
@@ -140,9 +142,7 @@ def _newest(snapshot: Snapshot, which: EntryFilter, table: Table) -> Entry | Non
 
 
 def _same_data(snapshot: Snapshot, number: int, planned: PreparedAnalysis, versions: Mapping[str, str]) -> bool:
-    """Say whether a source read the same versions of all private tables: of one, its charge has it."""
-    if len(planned.private) == 1:
-        return True
+    """Say whether a source read the same versions of all private tables."""
     data = {each["dataset"]: each["version"] for each in paper_of(snapshot, number)["data"]}
     return data == {table.name: versions[table.name] for table in planned.private}
 

@@ -147,6 +147,7 @@ def serve(
     log_to_stderr()
     threads.share_cores()
     app = create_app(service, beside)
+    threads.collect_seldom()
     started()
     uvicorn.Server(uvicorn_config(app, service)).run(sockets)
 

@@ -78,6 +78,17 @@ class Board:
                     ) from None
             time.sleep((50 + secrets.randbelow(450)) / 1_000_000)
 
+    def do_at_once(self, statement: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]] | None:
+        """Run one statement, or return None if it would have to wait: for an event loop."""
+        if not self._mutex.acquire(blocking=False):
+            return None
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error:
+            return None
+        finally:
+            self._mutex.release()
+
     def retire(self, worker: str) -> None:
         """Forget the queries of a worker that has ended, and keep its counters."""
         self.do("DELETE FROM queries WHERE worker = ?", (worker,))
@@ -102,12 +113,28 @@ class SharedBuckets:
         self._calls += 1
         if self._calls % _ROUND == 0:
             self._clean(now)
-        values = {"name": f"{self._kind} {name}", "burst": self._burst, "rate": self._rate, "now": now}
-        return bool(self._board.do(_TAKE, values))
+        return bool(self._board.do(_TAKE, self._values(name, now)))
+
+    def take_at_once(self, name: str, now: float) -> bool:
+        """Take one call from a bucket that is known at once to have one; `take` cleans up from time to time."""
+        if (self._calls + 1) % _ROUND == 0:
+            return False
+        self._calls += 1
+        return bool(self._board.do_at_once(_TAKE, self._values(name, now)))
+
+    def has_at_once(self, name: str, now: float) -> bool:
+        """Say whether a bucket is known at once to have a call."""
+        rows = self._board.do_at_once(_CONTENT, (f"{self._kind} {name}",))
+        return rows is not None and self._filled(rows, now) >= 1
+
+    def _values(self, name: str, now: float) -> dict[str, Any]:
+        return {"name": f"{self._kind} {name}", "burst": self._burst, "rate": self._rate, "now": now}
 
     def content(self, name: str, now: float) -> float:
         """Return what is in a bucket."""
-        rows = self._board.do(_CONTENT, (f"{self._kind} {name}",))
+        return self._filled(self._board.do(_CONTENT, (f"{self._kind} {name}",)), now)
+
+    def _filled(self, rows: Sequence[tuple[Any, ...]], now: float) -> float:
         return min(self._burst, rows[0][0] + (now - rows[0][1]) * self._rate) if rows else self._burst
 
     def _clean(self, now: float) -> None:

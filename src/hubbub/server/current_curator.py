@@ -73,6 +73,12 @@ class CurrentCurator:
         self._reload_if_changed()
         return self.config.policy.analysts
 
+    def analysts_at_once(self) -> Mapping[str, object] | None:
+        """Return what `analysts` returns, or None if hubbub.yaml has to be read again for it."""
+        if clock() - self._checked >= self._check_seconds and self._signature() != self._seen:
+            return None
+        return self.config.policy.analysts
+
     @contextmanager
     def using(self) -> Iterator[Curator]:
         """Use one curator throughout, even if the file changes meanwhile."""

@@ -73,6 +73,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 class Database(Protocol):
     """Runs single statements, from any thread."""
 
+    #: Whether a read waits for nothing but a file of this machine, so that an event loop may do it.
+    is_local: bool
+
     def read(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """Return the rows of a query."""
         ...
@@ -103,6 +106,8 @@ class SqliteDatabase:
 
     Changes of several threads share a commit. Each of them is still atomic, and durable when `write` returns.
     """
+
+    is_local = True
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -236,6 +241,8 @@ class SqliteDatabase:
 
 class PostgresDatabase:
     """Tables in the schema `hubbub_server` of the ledger's database, with a small connection pool."""
+
+    is_local = False
 
     def __init__(self, dsn: str) -> None:
         from hubbub.accounting import postgres_session

@@ -46,6 +46,18 @@ class RateLimit:
                 return 0
             return max(1, math.ceil((1 - content) / self._rate))
 
+    def take_at_once(self, name: str) -> bool:
+        """Take one call if that needs no wait for anybody; False if `take` has to be asked."""
+        if self._shared is not None:
+            return self._shared.take_at_once(name, self._clock())
+        return self.take(name) == 0
+
+    def has_at_once(self, name: str) -> bool:
+        """Say whether there is a call, without a wait for anybody; False if `wait` has to be asked."""
+        if self._shared is not None:
+            return self._shared.has_at_once(name, self._clock())
+        return self.wait(name) == 0
+
     def wait(self, name: str) -> int:
         """Return what `take` would return, without taking."""
         if self._shared is not None:

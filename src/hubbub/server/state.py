@@ -144,6 +144,11 @@ class TokenTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @property
+    def is_local(self) -> bool:
+        """Whether finding a token waits for nothing but a file of this machine."""
+        return self._database.is_local
+
     def add(self, token: TokenRecord) -> None:
         """Store a new token."""
         self._database.write(

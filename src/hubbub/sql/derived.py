@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import lcm
 
 import numpy as np
@@ -55,7 +56,7 @@ class Derivation:
     expected: tuple[Expected, ...]
     exact: bool
 
-    @property
+    @cached_property
     def used(self) -> list[int]:
         """The places of the sources."""
         viewed = {self.views[term.view].source for terms in self.terms for term in terms}

@@ -7,9 +7,9 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +24,7 @@ from hubbub.engines import files
 from hubbub.engines.base import Arrays, EngineLimits, View, identifier
 from hubbub.engines.duckdb.database import check_source, guess_types, open_locked, schema
 from hubbub.engines.duckdb.delta import Snapshot, check_columns, read_snapshot
+from hubbub.engines.duckdb.time_limit import TimeLimit
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
@@ -81,27 +82,33 @@ class DuckDBEngine:
         self._snapshots: dict[str, Snapshot] = {}
         self._seen = threading.local()  # the snapshots that each thread has taken fingerprints of
         self._running: dict[duckdb.DuckDBPyConnection, int] = {}
+        self._turns = threading.BoundedSemaphore(_MAX_CONCURRENT)
+        self._time_limit = TimeLimit(limits.seconds)
         self._workers = ThreadPoolExecutor(max_workers=_MAX_CONCURRENT, thread_name_prefix="hubbub-engine")
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run one SELECT in a separate thread, so that an interrupt of the caller stops it immediately."""
+        """Run one SELECT; for the main thread in another one, so that Ctrl-C stops it immediately."""
+        seen = {name: held for name, held in self._seen_here().items() if identifier(name) in sql}
+        caller = threading.get_ident()
+        if caller == threading.main_thread().ident:
+            return _secret(self._aside(sql, caller, seen))
+        with self._turns:
+            return _secret(self._run(sql, [], [], caller, seen, self._time_limit.watch))
+
+    def _aside(self, sql: str, caller: int, seen: Mapping[str, Snapshot]) -> Result:
+        """Run one SELECT in another thread. DuckDB would hold an interrupt of the main thread back."""
         cursors: list[duckdb.DuckDBPyConnection] = []
         begun: list[float] = []
-        seen = {name: held for name, held in self._seen_here().items() if identifier(name) in sql}
         run = copy_context().run  # it says who asks: see `once`
-        running = self._workers.submit(run, self._run, sql, cursors, begun, threading.get_ident(), seen)
+        running = self._workers.submit(run, self._run, sql, cursors, begun, caller, seen)
         try:
-            result = _within(running, cursors, begun, self._limits.seconds)
+            return _within(running, cursors, begun, self._limits.seconds)
         except BaseException:
             while not running.done():  # repeat, because the query may not have started yet
                 for cursor in cursors:
                     cursor.interrupt()
                 wait([running], timeout=0.05)
             raise
-        if isinstance(result, str):
-            _log.info("The engine failed: %s", result)
-            raise RunError
-        return result
 
     def fingerprint(self, name: str) -> Secret[bytes]:
         """Hash the content of a table's file, and reopen the files if it has changed."""
@@ -128,8 +135,9 @@ class DuckDBEngine:
                 cursor.interrupt()
 
     def close(self) -> None:
-        """Wait for running queries, then close the database and delete spilled data."""
+        """Close the database and delete spilled data, once running queries have ended."""
         self._workers.shutdown(wait=True)
+        self._time_limit.close()
         with self._mutex:
             self._retire()
 
@@ -152,6 +160,7 @@ class DuckDBEngine:
         begun: list[float],
         caller: int,
         seen: Mapping[str, Snapshot],
+        watch: Callable[[duckdb.DuckDBPyConnection], AbstractContextManager[None]] = nullcontext,
     ) -> Result:
         """Return the result or the class name of the error. The error message may contain data."""
         try:
@@ -163,7 +172,8 @@ class DuckDBEngine:
             cursors.append(cursor)
             begun.append(time.monotonic())
             try:
-                return Secret(_fetch(cursor, sql))
+                with watch(cursor):
+                    return Secret(_fetch(cursor, sql))
             finally:
                 self._running.pop(cursor, None)
                 cursor.close()
@@ -194,6 +204,13 @@ class DuckDBEngine:
             self._database.retired = True
             self._database.close_if_idle()
             self._database = None
+
+
+def _secret(result: Result) -> Secret[Arrays]:
+    if isinstance(result, str):
+        _log.info("The engine failed: %s", result)
+        raise RunError
+    return result
 
 
 def _within(
