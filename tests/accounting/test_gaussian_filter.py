@@ -306,3 +306,23 @@ def test_planned_gaussian_noise_costs_its_share(squared: int, rho: Fraction) -> 
     assert price[0] <= 2 * rho * STEPS + 1
     assert gaussian_filter.failure(price) <= squared * 10**22
     assert squared < 10**8 * rho or gaussian_filter.failure(price) <= 10**6
+
+
+_SPENT = st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10), st.integers(1, 500)), max_size=4)
+
+
+@given(_SPENT, st.integers(1, 40), st.integers(2, 12))
+def test_the_largest_pure_loss_fits_and_the_next_one_does_not(
+    spent: list[tuple[int, int, int]], tenths: int, digits: int
+) -> None:
+    """The search guesses with doubles; whatever it guesses, both sides of the end are decided by exact prices."""
+    prices = [[count * part for part in pure(Fraction(loss, 10**places))] for loss, places, count in spent]
+    total = tuple(map(sum, zip(*prices, gaussian_filter.NOTHING, strict=True)))
+    most = limit(Fraction(tenths, 10), Fraction(1, 10**digits))
+    largest = gaussian_filter.largest_pure(total, most, places=9)
+
+    def after(loss: int) -> int:
+        return variance(tuple(map(sum, zip(total, pure(Fraction(loss, 10**9)), strict=True))))
+
+    assert after(largest + 1) > most
+    assert after(largest) <= most or (largest == 0 and variance(total) > most)

@@ -107,6 +107,8 @@ analysts: {ana: {visits: {epsilon: 3}}}
     assert "spent 0.6 of ε=1, 0.4 remaining, for everybody on visits today" in seen(ledger).text()
     time[0] += DAY
     assert "spent 0 of ε=1, 1 remaining, for everybody on visits today" in seen(ledger).text()
+    desk.spend(ledger, "0.6")  # an equal charge, on another day
+    assert "spent 0.6 of ε=1, 0.4 remaining, for everybody on visits today" in seen(ledger).text()
 
 
 # --- history

@@ -282,3 +282,40 @@ def test_who_is_shut_out_had_tokens_and_has_none_that_is_valid(accounts: Account
     assert accounts.shut_out() == frozenset()
     clock.now += 2 * 86_400
     assert accounts.shut_out() == {"ana"}  # the valid one has expired, and the others are revoked
+
+
+def at_once(accounts: Accounts, *headers: str) -> Principal | None:
+    return accounts.identify_at_once(*headers, analysts={"ana", "ben"})
+
+
+def test_who_is_known_at_once_is_who_is_known_otherwise(accounts: Accounts) -> None:
+    for name, role in (("ana", "analyst"), ("olga", "owner"), ("adam", "auditor")):
+        header = f"Bearer {accounts.issue(name, role, 1).text}"  # type: ignore[arg-type]
+        assert at_once(accounts, header) is None  # its first use of the day has to be written
+        principal = accounts.authenticate(header)
+        assert at_once(accounts, header) == principal
+
+
+def test_nobody_is_known_at_once_whom_the_usual_way_refuses(accounts: Accounts, clock: Clock, names: set[str]) -> None:
+    texts = [accounts.issue(name, "analyst", 2).text for name in ("ana", "ben", "ana")]
+    good, ben, revoked = (f"Bearer {text}" for text in texts)
+    for header in (good, ben, revoked):
+        accounts.authenticate(header)
+    accounts.revoke(texts[2][4:16])
+    wrong = good[:-1] + ("A" if good[-1] != "A" else "B")
+    crossed = f"Bearer {texts[1][:17]}{texts[0][17:]}"
+    for headers in ((), ("",), (good, good), (good, "Bearer x"), (wrong,), (crossed,), (f"{good} ",), (revoked,)):
+        assert at_once(accounts, *headers) is None
+    names.discard("ben")
+    assert accounts.identify_at_once(ben, analysts=names) is None
+    assert accounts.identify_at_once(good, analysts=names) is not None
+    clock.now += 2 * DAY  # it has expired
+    accounts.state.tokens.note_use(texts[0][4:16], accounts._today())
+    assert at_once(accounts, good) is None
+
+
+def test_a_token_in_a_database_elsewhere_is_not_waited_for(accounts: Accounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = f"Bearer {accounts.issue('ana', 'analyst', 1).text}"
+    accounts.authenticate(header)
+    monkeypatch.setattr(SqliteDatabase, "is_local", False)
+    assert at_once(accounts, header) is None

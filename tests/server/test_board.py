@@ -92,3 +92,31 @@ def test_a_board_that_cannot_be_used_is_an_error_of_ours(boards: tuple[Board, Bo
     boards[0].close()
     with pytest.raises(LedgerError, match="HB323"):
         boards[0].do("SELECT 1")
+
+
+def test_what_is_taken_at_once_is_taken_from_the_same_bucket(boards: tuple[Board, Board]) -> None:
+    limits = [RateLimit(60, burst=3, clock=lambda: 0.0, board=board, kind="k") for board in boards]
+    assert [limit.has_at_once("ana") for limit in limits] == [True, True]
+    assert [limits[call % 2].take_at_once("ana") for call in range(4)] == [True, True, True, False]
+    assert [limit.has_at_once("ana") for limit in limits] == [False, False]
+    assert [limit.take("ana") for limit in limits] == [1, 1]
+
+
+def test_nothing_is_taken_at_once_while_another_process_writes(boards: tuple[Board, Board]) -> None:
+    limit = RateLimit(60, burst=3, clock=lambda: 0.0, board=boards[0], kind="k")
+    assert limit.take_at_once("ana")
+    boards[1].do("BEGIN IMMEDIATE")
+    assert not limit.take_at_once("ana")
+    boards[1].do("ROLLBACK")
+    assert [limit.take_at_once("ana") for _ in range(3)] == [True, True, False]
+
+
+def test_the_usual_way_cleans_up_however_many_calls_are_taken_at_once(boards: tuple[Board, Board]) -> None:
+    now = 0.0
+    limit = RateLimit(60, burst=10, clock=lambda: now, board=boards[0], kind="k")
+    for name in range(999):
+        assert limit.take_at_once(str(name))
+    now = 100.0
+    assert not limit.take_at_once("last")
+    assert limit.take("last") == 0
+    assert boards[1].do("SELECT name FROM buckets") == [("k last",)]

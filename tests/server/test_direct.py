@@ -130,3 +130,35 @@ def test_well_formed_requests_need_no_routing(shared: Any, monkeypatch: pytest.M
 def test_requests_are_counted_under_their_route(shared: Any) -> None:
     shared.client("ana").post("/api/v1/estimate", json=GOOD)
     assert 'route="/api/v1/estimate"' in shared.client("owner").get("/metrics").text
+
+
+def test_a_known_token_needs_no_thread_until_it_is_revoked(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual request is authenticated where it is read; the other way says what is wrong."""
+    asked: list[str] = []
+    usual = route._authenticate
+
+    def noting(service: Any, request: Any) -> Any:
+        asked.append(request.headers["authorization"])
+        return usual(service, request)
+
+    monkeypatch.setattr(route, "_authenticate", noting)
+    client = app.client("ana")
+    for _ in range(3):
+        assert client.post("/api/v1/estimate", json=GOOD).status_code == 200
+    assert len(asked) == 1  # the first use of the day is written down
+    token = next(each for each in app.service.accounts.state.tokens.list("ana") if each.used is not None)
+    app.service.accounts.revoke(token.id)
+    assert client.post("/api/v1/estimate", json=GOOD).json()["code"] == "HB703"
+    assert len(asked) == 2
+
+
+def test_analysts_of_a_changed_file_are_not_known_at_once(app: Any) -> None:
+    current, path = app.service.current, app.folder / "hubbub.yaml"
+    current._check_seconds = 0.0
+    known = current.analysts_at_once()
+    assert known is not None
+    assert known.keys() == current.analysts().keys()
+    path.write_text(path.read_text() + "# changed\n")
+    assert current.analysts_at_once() is None
+    current.analysts()  # reads it again
+    assert current.analysts_at_once() is not None

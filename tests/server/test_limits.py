@@ -113,3 +113,11 @@ def test_threads_together_get_no_more_than_one_would() -> None:
 )
 def test_one_network_is_one_client(client: str, name: str) -> None:
     assert address(client) == name
+
+
+def test_what_is_taken_at_once_counts_as_any_other_call() -> None:
+    limit = RateLimit(60, burst=2, clock=lambda: 0.0)
+    assert limit.has_at_once("ana")
+    assert (limit.take_at_once("ana"), limit.take("ana"), limit.take_at_once("ana")) == (True, 0, False)
+    assert not limit.has_at_once("ana")
+    assert limit.has_at_once("ben")

@@ -1,6 +1,6 @@
 """Settings by which the threads of a server share its cores.
 
-Tested in tests/server/test_side_channels.py.
+Tested in tests/server/test_threads.py and tests/server/test_side_channels.py.
 """
 
 import gc

@@ -160,7 +160,7 @@ class DuckDBEngine:
         begun: list[float],
         caller: int,
         seen: Mapping[str, Snapshot],
-        watch: Callable[[duckdb.DuckDBPyConnection], AbstractContextManager[None]] = nullcontext,
+        watch: Callable[[duckdb.DuckDBPyConnection], AbstractContextManager[None]] | None = None,
     ) -> Result:
         """Return the result or the class name of the error. The error message may contain data."""
         try:
@@ -172,7 +172,7 @@ class DuckDBEngine:
             cursors.append(cursor)
             begun.append(time.monotonic())
             try:
-                with watch(cursor):
+                with nullcontext() if watch is None else watch(cursor):
                     return Secret(_fetch(cursor, sql))
             finally:
                 self._running.pop(cursor, None)
