@@ -19,6 +19,7 @@ from hubbub.analyses.functions.function import FunctionRequest
 from hubbub.analyses.functions.sample_and_aggregate import AggregateRequest, SampleAndAggregate
 from hubbub.analyses.streams.stream import _add_arrivals, _start
 from hubbub.analyses.streams.terms import Terms
+from hubbub.analyses.tables.running_sums import RunningSums, cell_sums, running_sums
 from hubbub.analyses.threshold import Comparison, OpenSession, above_threshold, compare
 from hubbub.core.call import AnalysisCall
 from hubbub.core.events import Event, LaplaceEvent
@@ -27,7 +28,13 @@ from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
 from hubbub.curator.batch import PreparedBatch, prepare_batch
 from hubbub.noise.source import RandomSource
+from hubbub.sql.aggregates.formula import Resolution
+from hubbub.sql.aggregates.table import formulas
+from hubbub.sql.bind import bind
 from hubbub.sql.bounding import RenderOptions
+from hubbub.sql.keys import cells
+from hubbub.sql.measures import BoundedSum, RowCount
+from hubbub.sql.noise_budget import noise_budgets
 
 # --- streams ----------------------------------------------------------------------------------------------------------
 
@@ -134,6 +141,62 @@ def _compared(sql: str, most: Fraction | None, unit: Whose, relation: Relation, 
     event = LaplaceEvent(mechanism.sensitivity, mechanism.query_scale)
     asked = replace(question, session=OpenSession(1, opened.terms, 1, 0, 0))
     return Compared(PEOPLE, asked, event, event.sensitivity / event.scale, Fraction(0))
+
+
+# --- running totals ---------------------------------------------------------------------------------------------------
+
+#: Sums of values of either sign, of one sign, and counts; each along a key, and beside another one.
+TOTALS = {
+    "SELECT i, k, SUM(x - 1) FROM t GROUP BY i, k": ["i", "k", "x"],
+    "SELECT i, k, SUM(x) FROM t GROUP BY i, k": ["i", "k", "x"],
+    "SELECT i, SUM(x + 1) FROM t WHERE f GROUP BY i": ["i", "f", "x"],
+    "SELECT i, k, COUNT(x) FROM t GROUP BY i, k": ["i", "k", "x"],
+}
+
+
+@dataclass
+class Totals:
+    """The draws behind the running totals of a query for values."""
+
+    world: World
+    sums: RunningSums
+    event: Event
+    epsilon: Fraction
+    delta: Fraction
+
+    def run(self, data: Data, source: RandomSource) -> None:
+        """Draw."""
+        self.world.show(data)
+        run = _Run(self.world, source)
+        run.ask(self.sums.counted.sql).through(lambda found: self.sums.totals(found, run))
+
+
+def totals(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
+    """Measure for running totals; a cell in the middle has less weight than the heaviest ones."""
+    for (text, used), (unit, relation, delta) in product(TOTALS.items(), ALL if full else FOUR):
+        many = 1 if unit == ROW else unit.groups * unit.rows
+        rows = [(x, -1.0, k, True, True, i, "p") for i, k, x in ((0, "a", 1.0), (3, "b", 1.0), (0, "a", -1.0))]
+        subject = Subject(
+            f"running totals: {text} {unit.column} {relation.value} δ={float(delta):g}",
+            relation,
+            PEOPLE.only(used),
+            1 if unit == ROW else 6,
+            partial(_totals, text, unit, relation, delta),
+            begin=tuple(((), (one,) * many, (two,) * many) for one, two in permutations(rows, 2)),
+        )
+        yield text, subject, {0: 0.4} if relation is REPLACE else {}
+
+
+def _totals(text: str, unit: Whose, relation: Relation, delta: Fraction, *, silent: bool) -> Totals:
+    cost, options = price(delta, silent=silent), RenderOptions("salt")
+    query = bind(text, tables={"t": PEOPLE.table(unit, relation)})
+    (formula,) = formulas(query.aggregates, Resolution(1 << 10)).values()
+    (measure,), (each,) = formula.measures, cells(query)
+    assert isinstance(measure, RowCount | BoundedSum)
+    counted = cell_sums(query, each, measure, options)
+    found = running_sums(counted, 0, range(each.domains[0].size), noise_budgets(cost, delta))
+    assert found is not None
+    return Totals(PEOPLE, found, found.mechanism.event, cost, delta)
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ def every(*, full: bool = False) -> Iterator[Tried]:
     yield from (Tried("stream", each, _exact(reach)) for _, each, reach in own.streams())
     yield from (Tried("above_threshold", each, _exact(reach)) for _, each, reach in own.sessions(full=full))
     yield from (Tried("batch", each, _exact(reach)) for each, reach in own.batches(full=full))
+    yield from (Tried("running totals", each, _exact(reach)) for _, each, reach in own.totals(full=full))
     yield from (Tried("release", each, _exact(reach)) for _, each, reach in own.releases())
     yield from (Tried("sample_and_aggregate", each, _exact(reach)) for _, each, reach in own.aggregates(full=full))
 

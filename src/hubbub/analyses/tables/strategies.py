@@ -43,8 +43,9 @@ class Strategy:
     Theorem (Integer strategies). Let a unit add u ≥ 0 to the bins, with Σu ≤ D, and let the columns of the integer
     matrix A have L1 norms of at most c₁ and squared L2 norms of at most c₂. Then A·x moves by at most D·c₁ in L1 and
     D²·c₂ in squared L2 where a unit is added or removed; where one is replaced, by at most 2D·c₁, and by 2D²·c₂ if no
-    entry of A is negative, 4D²·c₂ otherwise. Least squares after integer noise on A·x cost nothing.
-    Proof    ‖Au‖ ≤ Σ uⱼ·‖aⱼ‖ ≤ D·max‖aⱼ‖ in both norms. A replacement moves A·x by Au − Av, so by the sum of two such
+    entry of A is negative, 4D²·c₂ otherwise. The same holds of u with any signs and Σ|u| ≤ D, except that 2D²·c₂ needs
+    all units to add with one sign. Least squares after integer noise on A·x cost nothing.
+    Proof    ‖Au‖ ≤ Σ |uⱼ|·‖aⱼ‖ ≤ D·max‖aⱼ‖ in both norms. A replacement moves A·x by Au − Av, so by the sum of two such
              norms; with A, u, v ≥ 0 no product (Au)ᵢ(Av)ᵢ is negative, so ‖Au − Av‖₂² ≤ ‖Au‖₂² + ‖Av‖₂². The norms
              are of the rounded matrix, added up in integers, so no rounding of a float can make them too small.
     Assumes  bins are bounded by unit in the engine; large counts are clamped, coordinate by coordinate, before A.
@@ -65,19 +66,26 @@ class Strategy:
         """The largest L1 norm and the largest squared L2 norm of a column, exactly."""
         return int(np.abs(self.matrix).sum(axis=0).max()), int((self.matrix**2).sum(axis=0).max())
 
-    def sensitivity(self, *, contribution: int, relation: Relation) -> Sensitivity:
-        """Bound the sensitivity of the sums to a unit that adds at most `contribution` to all bins together."""
+    def sensitivity(self, *, contribution: int, relation: Relation, signed: bool = False) -> Sensitivity:
+        """Bound the sensitivity of the sums to a unit that adds at most `contribution` to all bins together.
+
+        `signed`: units add with either sign.
+        """
         absolute, squared = self.columns
         if relation is Relation.ADD_REMOVE:
             return Sensitivity(contribution * absolute, contribution**2 * squared)
-        crossed = 4 if bool((self.matrix < 0).any()) else 2
+        crossed = 4 if signed or bool((self.matrix < 0).any()) else 2
         return Sensitivity(2 * contribution * absolute, crossed * contribution**2 * squared)
 
     def measured(self, counts: Integers) -> Integers:
         """Give A·x before noise; counts are clamped so that no sum overflows."""
-        most = _MOST // int(np.abs(self.matrix).sum(axis=1).max())
-        measured: Integers = self.matrix @ np.clip(counts, -most, most)
+        measured: Integers = self.matrix @ np.clip(counts, -self.largest, self.largest)
         return measured
+
+    @cached_property
+    def largest(self) -> int:
+        """The largest count with which no sum overflows."""
+        return _MOST // int(np.abs(self.matrix).sum(axis=1).max())
 
     @cached_property
     def covariance(self) -> Floats:
