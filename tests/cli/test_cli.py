@@ -137,6 +137,30 @@ def test_init_replaces_a_file_only_with_force(run: Run, folder: Path) -> None:
     assert run("init", "visits.csv", "--force")[0] == 0
 
 
+@pytest.mark.parametrize("source", ["visits", "visits/", "hive:visits"])
+def test_init_and_check_know_folders_of_parquet_files(run: Run, folder: Path, source: str) -> None:
+    for month in ("2026-01", "2026-02"):
+        path = folder / "visits" / f"month={month}"
+        path.mkdir(parents=True)
+        duckdb.sql(f"COPY (SELECT 'p1' AS person, 3 AS cost) TO '{path / '0.parquet'}'")
+    assert run("init", source, "--output", "new.yaml")[0] == 0
+    text = (folder / "new.yaml").read_text()
+    assert f"source: {'visits/' if source == 'visits' else source}" in text.replace('"', "")
+    assert [line.split(":")[0].strip() for line in text.splitlines() if "type: text" in line] == ["month"]
+    (folder / "checked.yaml").write_text(
+        "version: 1\ndatasets:\n  visits:\n    source: visits/\n    unit: row\n    budget: {epsilon: 1}\n"
+        "    columns: {month: {bounds: [2026-01-01, 2026-12-31]}, cost: {bounds: [0, 9]}}\n"
+    )
+    code, out, _ = run("check", "-c", "checked.yaml")
+    assert code == 0
+    assert "month" in out
+    (folder / "visits" / "month=soon").mkdir()
+    duckdb.sql(f"COPY (SELECT 'p1' AS person, 3 AS cost) TO '{folder / 'visits' / 'month=soon' / '0.parquet'}'")
+    assert "1 of the names of its 3 folders cannot be read as date" in " ".join(
+        run("check", "-c", "checked.yaml")[1].split()
+    )
+
+
 def test_init_reads_values_only_with_guess(run: Run, folder: Path) -> None:
     run("init", "visits.csv", "--output", "blind.yaml")
     assert "age:      {type: text, values: }" in (folder / "blind.yaml").read_text()

@@ -27,7 +27,7 @@ from hubbub.curator.versions import BlockRows, Versions
 from hubbub.engines.base import locate
 from hubbub.engines.duckdb.connection import DuckDBEngine
 from hubbub.engines.spark.connection import SparkEngine
-from hubbub.errors import RunError
+from hubbub.errors import LedgerError, RunError
 
 ROWS = [
     ("p1", "2026-01-05", "North", "1", "a"),
@@ -193,6 +193,42 @@ def test_an_append_to_folders_of_months_keeps_the_answers_about_others(place: Pl
         write(place, [("p4", "2026-01-31", "North", "0", "e")])
         write_deltalake(place.folder / "visits", table(), mode="append")
         assert [ask(curator, month(name)) for name in MONTHS] == [False, True, True]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("by", ["month", "day"])
+def test_an_append_to_a_partitioned_folder_keeps_the_answers_about_others(place: Place, by: str) -> None:
+    """Plain Parquet files in folders; the blocks are those of a column of the files, or of the names of folders."""
+
+    def put(name: str, rows: Rows) -> None:
+        columns = dict(zip(("person", "day", "region", "cost", "note", "z"), zip(*rows, strict=True), strict=False))
+        typed = {"cost": [0.5] * len(rows), "day": [date.fromisoformat(row[1] or "") for row in rows]}
+        kept = {key: typed.get(key, value) for key, value in columns.items() if key != by}
+        target = place.folder / "visits" / f"{by}={name}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(kept), target)
+
+    config = place.folder / "hubbub.yaml"
+    config.write_text(config.read_text().replace("source: visits.parquet", "source: visits/"))
+    put("2026-01/0", [A, B])
+    put("2026-02/0", [C])
+    with place.curator() as curator:
+        assert [ask(curator, month(name)) for name in (*MONTHS, *MONTHS)] == [False] * 3 + [True] * 3
+        put("2026-03/0", [("p4", "2026-03-01", "North", "0", "e")])
+        assert [ask(curator, month(name)) for name in MONTHS] == [True, True, False]
+        put("2026-01/1", [("p4", "2026-01-31", "North", "0", "e")])  # a late row
+        assert [ask(curator, month(name)) for name in MONTHS] == [False, True, True]
+        (place.folder / "visits" / f"{by}=2026-02" / "0.parquet").unlink()
+        assert [ask(curator, month(name)) for name in MONTHS] == [True, False, True]
+    with place.curator() as curator:
+        assert ask(curator, month("2026-01"))
+        pq.write_table(pa.table({"z": [1]}), _made(place.folder / "visits" / "late") / "0.parquet")
+        with pytest.raises(LedgerError, match="not named column=value"):
+            ask(curator, month("2026-01"))
 
 
 def test_a_source_of_another_version_of_a_block_is_not_used(place: Place) -> None:

@@ -155,7 +155,7 @@ class Silent:
 def test_totals_without_noise_are_exact(curator: Curator, data: Path, sql: str) -> None:
     planned = plan(curator, sql)
     assert isinstance(planned, PreparedRunningTotals)
-    silent = replace(planned.sums, mechanism=Silent())
+    silent = replace(planned.sums, mechanism=Silent())  # type: ignore[arg-type]
 
     class Run:
         source = None
@@ -204,7 +204,7 @@ def test_neighbors_stay_within_the_sensitivity_of_running_sums(relation: Relatio
 
 def test_large_sums_are_measured_exactly(curator: Curator) -> None:
     """Weighted sums of 2⁶¹ do not fit into 64 bits: compared with Python's integers."""
-    sums = replace(plan(curator, SUMS).sums, mechanism=Silent())
+    sums: Any = replace(plan(curator, SUMS).sums, mechanism=Silent())  # type: ignore[arg-type]
     size = sums.counted.cells.size
     values = np.array([(-1) ** i * ((1 << 61) - i**3) for i in range(size)], dtype=np.int64)
     matrix = [[int(weight) for weight in row] for row in sums.strategy.matrix]
@@ -352,9 +352,7 @@ def test_a_release_is_planned_again_and_replayed_on_neighbors(
     assert (found.problems, found.left_out) == ([], [])
     assert any(line.startswith("replayed on simulated data") for line in found.lines)
     monkeypatch.setattr(Strategy, "sensitivity", _halved(Strategy.sensitivity))
-    planned = plan_again(
-        Question(sql, epsilon="0.5"), tables_of(config), salt="s", hashing=config.hashing, totals=True
-    )
+    planned = plan_again(Question(sql, epsilon="0.5"), tables_of(config), salt="s", hashing=config.hashing, totals=True)
     replayed = replay(planned, tables_of(config), worlds=6, chance=random.Random(1))
     assert replayed.problems
 

@@ -267,7 +267,7 @@ def test_a_column_that_is_gone_is_refused_before_the_charge(folder: Path, open_e
     engine = open_engine([view(folder)])
     version(engine)
     write_deltalake(folder, pa.table({"id": [1]}), mode="overwrite", schema_mode="overwrite")
-    with pytest.raises(UnreachableError, match="lacks a declared column"):
+    with pytest.raises(UnreachableError, match="lack a declared column"):
         version(engine)
 
 

@@ -32,7 +32,7 @@ examples:
         "files",
         nargs="*",
         metavar="FILE",
-        help="CSV or Parquet; duckdb:file#table; sqlite:file#table; postgresql://…/schema.table",
+        help="CSV or Parquet; folder/ of Parquet files; duckdb:file#table; sqlite:file#table; postgresql://…/schema.table",
     )
     parser.add_argument(
         "--database",
@@ -68,6 +68,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise ConfigError("HB737", "There is no table to start from.", "Name a file, or pass --database.")
     tables = []
     for source in sources:
+        # a folder of Parquet files
+        source = f"{source}/" if Path(source).is_dir() and not source.endswith("/") else source
         place = locate(source, "FILE", base=Path(), name="")
         if place.form in ("duckdb", "sqlite") and not place.table:
             raise ConfigError("HB410", f"{source} is a database.", f"Name the table: {source}#table")
@@ -78,6 +80,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         # a path is relative to the folder of hubbub.yaml
         shown = os.path.relpath(place.path, target.parent) if not place.path.is_absolute() else str(place.path)
         prefix, suffix = source.partition(":")[0] if ":" in source else "", f"#{place.table}" if place.table else ""
+        suffix += "/" if place.form == "hive" and not prefix else ""
         tables.append((dataset_name(place), f"{prefix}:{shown}{suffix}" if prefix else f"{shown}{suffix}", fields))
     text = template(tables, analyst=getpass.getuser(), guessed=args.guess)
     target.write_text(text, encoding="utf-8")

@@ -153,7 +153,7 @@ _DATASET = {
     "properties": {
         "source": {
             "type": "string",
-            "description": "A .csv or .parquet file, duckdb:file#table, "
+            "description": "A .csv or .parquet file, a folder/ of Parquet files, duckdb:file#table, "
             "sqlite:file#table, delta:folder, postgresql://user@host/database/schema.table, spark:sc://host:port/table.",
         },
         "version": {

@@ -84,14 +84,22 @@ def storage_warnings(config: Config) -> list[str]:
 
 
 def unreadable_values(config: Config) -> list[str]:
-    """Warn of columns of CSV files whose values cannot be read as declared. It reads their data, for the owner."""
+    """Warn of columns of CSV files and of folders whose values cannot be read as declared, for the owner alone."""
     warnings = []
     for name, dataset in config.datasets.items():
-        if dataset.place.form != "csv":
+        if dataset.place.form not in ("csv", "hive"):
             continue
-        from hubbub.engines.duckdb.unreadable import unreadable
+        from hubbub.engines.duckdb.unreadable import unreadable, unreadable_folders
 
         kinds = {column.name: column.kind for column in dataset.table.columns if not column.hidden}
+        if dataset.place.form == "hive":
+            total, wrong = unreadable_folders(dataset.place, kinds)
+            warnings += [
+                f"{name}: {count:,} of the names of its {total:,} folders cannot be read as {kinds[column].value}, and"
+                f" {column} is NULL in their rows. Rename these folders, or correct the type. Only you see this count."
+                for column, count in wrong.items()
+            ]
+            continue
         looked, counts = unreadable(dataset.place, kinds)
         warnings += [
             f"{name}: {count:,} of the first {looked:,} values of {column} cannot be read as {kinds[column].value}, and"

@@ -28,7 +28,7 @@ from hubbub.errors import ConfigError
 #: A result: arrays of equal length by column name. HUGEINT columns are exact: int64 or Python integers.
 Arrays = Mapping[str, NDArray[Any]]
 
-Form = Literal["csv", "parquet", "delta", "duckdb", "sqlite", "postgres", "spark"]
+Form = Literal["csv", "parquet", "delta", "hive", "duckdb", "sqlite", "postgres", "spark"]
 
 _SUFFIXES: Mapping[str, Form] = {
     ".csv": "csv",
@@ -43,7 +43,7 @@ _SUFFIXES: Mapping[str, Form] = {
 }
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]:/?#@]*)(?::\d{1,5})?")
 _SPARK = re.compile(r"spark:(sc://[^/]+(?:/;[^/]*)?|local(?:\[[^\]/]*\])?)/(.+)", re.DOTALL)
-_SCHEME = re.compile(r"(csv|parquet|delta|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
+_SCHEME = re.compile(r"(csv|parquet|delta|hive|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class DataSource:
     path: Path
     table: str | None = None
     address: str = field(default="", repr=False)
+
+    @property
+    def in_folder(self) -> bool:
+        """Whether the rows are in the files of a folder, which a snapshot lists."""
+        return self.form in ("delta", "hive")
 
     @property
     def engine(self) -> EngineEntry:
@@ -147,8 +152,9 @@ def unsteady_view(what: str) -> UnreachableError:
     )
 
 
-#: The type of every column of a CSV file.
+#: The type of every column of a CSV file, and of one whose values are in the names of folders.
 CSV_TEXT = "text in a CSV file"
+FOLDER_TEXT = "text in the names of folders"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ class Field:
     @property
     def untyped(self) -> bool:
         """Whether the source has no types, so that the owner declares what the texts of a column mean."""
-        return self.type == CSV_TEXT
+        return self.type in (CSV_TEXT, FOLDER_TEXT)
 
     def misread(self, kind: Kind) -> str:
         """Return why the column cannot be a privacy ID column if it is read as this kind, or an empty string.
@@ -270,7 +276,7 @@ class Guaranteed(Protocol):
 
 
 def locate(source: object, path: str, *, base: Path, name: str) -> DataSource:
-    """Read a `source:` of hubbub.yaml: visits.csv, visits.parquet, delta:folder, duckdb:file#table, postgresql://….
+    """Read a `source:` of hubbub.yaml: visits.csv, visits/, delta:folder, duckdb:file#table, postgresql://….
 
     >>> locate("duckdb:clinic.duckdb#stays", "datasets.visits.source", base=Path("/srv"), name="visits")
     DataSource(form='duckdb', path=PosixPath('/srv/clinic.duckdb'), table='stays')
@@ -289,12 +295,13 @@ def locate(source: object, path: str, *, base: Path, name: str) -> DataSource:
         check_supported(source, path)
     text = match.group(2) if match else source
     file, _, table = text.partition("#") if match or "#" in text else (text, "", "")
-    form: Form | None = match.group(1) if match else _SUFFIXES.get(Path(file).suffix.lower())  # type: ignore[assignment]
+    folder: Form | None = "hive" if file.endswith("/") else None
+    form: Form | None = match.group(1) if match else folder or _SUFFIXES.get(Path(file).suffix.lower())  # type: ignore[assignment]
     if form is None:
         raise ConfigError(
             "HB410",
             f"{path} is {source!r}, whose file type is unknown.",
-            "Prefix the path with csv:, parquet:, delta:, duckdb: or sqlite:.",
+            "Prefix the path with csv:, parquet:, delta:, hive:, duckdb: or sqlite:.",
         )
     database = form in ("duckdb", "sqlite")
     if table and not database:

@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
+from hubbub.engines import hive
 from hubbub.engines.base import (
     LOOSE_COLLATION,
     DataSource,
@@ -65,15 +66,27 @@ def check_readable(source: DataSource) -> None:
     """Raise an error if a file cannot be read."""
     path = source.path
     if any(character in str(path) for character in "*?[]"):
-        raise ConfigError("HB411", f"The path {str(path)!r} contains a wildcard.", "Write the path of one file.")
+        raise ConfigError(
+            "HB411",
+            f"The path {str(path)!r} contains a wildcard.",
+            "Write the path of one file, or of the folder that has all files: visits/ for visits/month=*/*.parquet.",
+        )
     if source.form == "delta":
         if not (path / "_delta_log").is_dir():
             reason = "has no folder _delta_log" if path.is_dir() else "is not a folder"
             raise ConfigError("HB411", f"{path} {reason}.", "Write the path of the folder of a Delta Lake table.")
         return
+    if source.form == "hive":
+        if not path.is_dir():
+            reason = "is not a folder" if path.exists() else "does not exist"
+            raise ConfigError("HB411", f"{path} {reason}.", "Write the path of a folder of Parquet files.")
+        return
     if not path.is_file():
         reason = "is not a file" if path.exists() else "does not exist"
-        raise ConfigError("HB411", f"{path} {reason}.", "Paths are relative to the folder of hubbub.yaml.")
+        remedy = "Paths are relative to the folder of hubbub.yaml."
+        if path.is_dir():
+            reason, remedy = "is a folder", f"For the Parquet files in it, write {path.name}/ with a slash at the end."
+        raise ConfigError("HB411", f"{path} {reason}.", remedy)
     if not os.access(path, os.R_OK):
         raise ConfigError("HB411", f"{path} cannot be read.", "Grant read permission to the user that runs hubbub.")
 
@@ -173,16 +186,30 @@ def no_such_table(source: DataSource, tables: list[str]) -> ConfigError:
     )
 
 
-def signature(source: DataSource) -> tuple[tuple[int, ...], ...]:
+#: What `signature` returns.
+Signature = tuple[tuple[str | int, ...], ...]
+
+
+def signature(source: DataSource) -> Signature:
     """Return file metadata that normally changes on every write. It is cheap enough to read before every query."""
-    stats = [path.stat() for path in _parts(source)]
-    return tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats)
+    return tuple((str(path), *signature_of(path)) for path in _parts(source))
+
+
+def signature_of(path: Path) -> tuple[int, ...]:
+    """Return the same for one file, without its name."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def digest(source: DataSource) -> bytes:
     """Hash a file's content; of a large file its size, modification time and evenly spaced blocks."""
+    return digest_of(_parts(source))
+
+
+def digest_of(paths: Sequence[Path]) -> bytes:
+    """Hash the content of some files."""
     state = blake2b(digest_size=32)
-    for path in _parts(source):
+    for path in paths:
         with path.open("rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode):
@@ -200,7 +227,12 @@ def digest(source: DataSource) -> bytes:
 
 
 def _parts(source: DataSource) -> list[Path]:
-    """Return the file and the write-ahead log of a database, if it exists; of a Delta Lake table the newest commit."""
+    """Return the file and the write-ahead log of a database, if it exists.
+
+    Of a Delta Lake table, the newest commit; of a folder, all files of rows.
+    """
+    if source.form == "hive":
+        return [source.path / part.path for part in hive.listed(source.path).parts]
     if source.form == "delta":
         # the names begin with the version, in twenty digits
         commits = [path for path in (source.path / "_delta_log").iterdir() if path.name[:20].isdigit()]

@@ -45,7 +45,7 @@ class EngineEntry:
 ENGINES = (
     EngineEntry(
         "duckdb",
-        ("csv", "parquet", "delta", "duckdb", "sqlite"),
+        ("csv", "parquet", "delta", "hive", "duckdb", "sqlite"),
         is_server=False,
         connection="hubbub.engines.duckdb.connection:DuckDBEngine",
         schema="hubbub.engines.duckdb.database:schema",

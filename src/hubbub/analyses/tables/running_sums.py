@@ -161,7 +161,7 @@ class RunningSums:
         high, low = self._measured(whole >> _LOW_BITS), self._measured(whole & ((1 << _LOW_BITS) - 1))
         # Python's integers: a sum of weighted sums can have more than 64 bits
         noisy = self.mechanism.sample(high.astype(object) * (1 << _LOW_BITS) + low.astype(object), source)
-        return noisy.astype(np.float64)
+        return np.asarray(noisy, dtype=np.float64)
 
     def _measured(self, values: Integers) -> Integers:
         return np.moveaxis(np.tensordot(self.strategy.matrix, values, axes=(1, self.place)), 0, self.place)

@@ -22,8 +22,8 @@ from hubbub.core.asked import once
 from hubbub.core.secret import Secret
 from hubbub.engines import files
 from hubbub.engines.base import Arrays, EngineLimits, View, identifier
-from hubbub.engines.duckdb.database import check_source, guess_types, open_locked, schema
-from hubbub.engines.duckdb.delta import Snapshot, check_columns, read_snapshot
+from hubbub.engines.duckdb.database import check_source, guess_types, open_locked, schema, snapshot_of
+from hubbub.engines.duckdb.snapshot import Snapshot, check_columns
 from hubbub.engines.duckdb.time_limit import TimeLimit
 from hubbub.errors import RunError
 
@@ -41,9 +41,7 @@ class _Database:
 
     def __init__(self, views: tuple[View, ...], limits: EngineLimits, snapshots: Mapping[str, Snapshot]) -> None:
         self.snapshots = {
-            view.name: snapshots.get(view.name) or read_snapshot(view.source)
-            for view in views
-            if view.source.form == "delta"
+            view.name: snapshots.get(view.name) or snapshot_of(view.source) for view in views if view.source.in_folder
         }
         self.spill = tempfile.TemporaryDirectory(prefix="hubbub-")
         try:
@@ -77,7 +75,7 @@ class DuckDBEngine:
         self._limits = limits
         self._mutex = threading.Lock()
         self._database: _Database | None = None
-        self._signatures: dict[str, tuple[tuple[int, ...], ...]] = {}
+        self._signatures: dict[str, files.Signature] = {}
         self._digests: dict[str, bytes] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._seen = threading.local()  # the snapshots that each thread has taken fingerprints of
@@ -143,9 +141,9 @@ class DuckDBEngine:
 
     def _read_digest(self, name: str) -> bytes:
         view = self._views[name]
-        if view.source.form != "delta":
+        if not view.source.in_folder:
             return files.digest(view.source)
-        snapshot = read_snapshot(view.source)
+        snapshot = snapshot_of(view.source)
         check_columns(snapshot, view)
         self._snapshots[name] = snapshot
         return snapshot.fingerprint

@@ -15,7 +15,7 @@ import duckdb
 
 from hubbub.core.list_columns import part_of
 from hubbub.core.schema import Kind
-from hubbub.engines import files
+from hubbub.engines import files, hive
 from hubbub.engines.base import (
     CSV_TEXT,
     LOOSE_COLLATION,
@@ -28,7 +28,9 @@ from hubbub.engines.base import (
     identifier,
     rounding_reason,
 )
-from hubbub.engines.duckdb.delta import NO_SNAPSHOTS, Snapshot, read_snapshot
+from hubbub.engines.duckdb.delta import read_snapshot
+from hubbub.engines.duckdb.folder import read_folder
+from hubbub.engines.duckdb.snapshot import NO_SNAPSHOTS, Snapshot
 from hubbub.engines.duckdb.views import check_views
 from hubbub.errors import ConfigError
 
@@ -100,12 +102,21 @@ def schema(source: DataSource) -> tuple[Field, ...]:
         return tuple(Field(name, CSV_TEXT, None) for name in files.csv_header(source.path)[1])
     if source.form == "sqlite":
         return files.sqlite_fields(source)
-    if source.form == "delta":
+    if source.in_folder:
         try:
-            return read_snapshot(source).fields
+            return snapshot_of(source).fields
+        except hive.LayoutError as error:
+            raise ConfigError(error.code, f"{source.shown}: {error.why}{error.where}.", error.remedy) from None
         except UnreachableError as error:
             raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
+        except OSError:
+            raise ConfigError("HB411", f"{source.shown} cannot be read.", "Grant read permission.") from None
     return _described(source)
+
+
+def snapshot_of(source: DataSource) -> Snapshot:
+    """Read which files of a folder have the rows of a table now."""
+    return read_snapshot(source) if source.form == "delta" else read_folder(source, _footer)
 
 
 def check_source(source: DataSource) -> None:
@@ -129,6 +140,19 @@ def guess_types(source: DataSource) -> tuple[Field, ...]:
         rows = []
     kinds = {name: _kind(kind) for name, kind, *_ in rows}
     return tuple(Field(field.name, field.type, kinds.get(field.name) or Kind.TEXT) for field in schema(source))
+
+
+def _footer(path: Path) -> tuple[Field, ...]:
+    """Read the columns of one Parquet file of a folder, whatever its folders are called."""
+    relation = f"read_parquet({_literal(str(path))}, hive_partitioning = false)"
+    try:
+        rows = _catalog_reader().execute(f"DESCRIBE FROM {relation}").fetchall()
+    except duckdb.Error:
+        raise ConfigError("HB411", f"{path} is not a readable parquet file.", "Check the file.") from None
+    return tuple(
+        Field(name, kind, _kind(kind), rounding_reason(kind), element=_kind(_element_type(kind)))
+        for name, kind, *_ in rows
+    )
 
 
 def _described(source: DataSource) -> tuple[Field, ...]:
@@ -172,7 +196,7 @@ def _described(source: DataSource) -> tuple[Field, ...]:
 def open_locked(
     views: tuple[View, ...], limits: EngineLimits, spill: Path, snapshots: Mapping[str, Snapshot] = NO_SNAPSHOTS
 ) -> duckdb.DuckDBPyConnection:
-    """Open the declared files in a new DuckDB database and lock it permanently; `snapshots` of Delta Lake by view."""
+    """Open the declared files in a new DuckDB database and lock it permanently; `snapshots` of folders by view."""
     root = duckdb.connect(
         ":memory:",
         config={
@@ -193,9 +217,9 @@ def open_locked(
         root.execute(f"SET max_temp_directory_size = '{limits.local_disk(spill)}MB'")
         paths = {str(view.source.path.resolve()) for view in views if view.source.form == "parquet"}
         opened = {
-            view.name: snapshots[view.name].relation(view, spill / f"delta{place}")
+            view.name: snapshots[view.name].relation(view, spill / f"folder{place}", TYPES)
             for place, view in enumerate(views)
-            if view.source.form == "delta"
+            if view.source.in_folder
         }
         paths |= {str(path) for _, links, _ in opened.values() for path in links}
         root.execute(f"SET allowed_paths = [{', '.join(map(_literal, sorted(paths)))}]")
@@ -207,7 +231,7 @@ def open_locked(
         for view in views:
             if view.source.form in ("csv", "sqlite"):
                 _load(root, view)
-            elif view.source.form == "delta":
+            elif view.source.in_folder:
                 relation, _, types = opened[view.name]
                 _show(root, view, relation, types)
             else:

@@ -7,10 +7,7 @@ Tested in tests/engines/test_delta.py.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,11 +17,10 @@ from hubbub.engines.base import (
     DataSource,
     Field,
     UnreachableError,
-    View,
-    identifier,
     rounding_reason,
 )
 from hubbub.engines.duckdb.delta_log import read_log
+from hubbub.engines.duckdb.snapshot import Snapshot
 
 #: Delta's types: the name in DuckDB, the type that files are read as, and the kind. Files may hold a narrower integer
 #: than the log declares, never a wider one; the widest type cannot overflow in the reader, whatever they hold.
@@ -48,68 +44,6 @@ _REMEDY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One version of a table: its number, columns and files, with the text of each file's partition columns."""
-
-    version: int
-    fields: tuple[Field, ...]
-    fingerprint: bytes = field(repr=False)
-    read_types: Mapping[str, str] = field(repr=False)
-    folder: Path
-    paths: tuple[str, ...] = field(repr=False)
-    partitioned_by: tuple[str, ...]
-    partitions: tuple[tuple[str | None, ...], ...] = field(repr=False)
-
-    def relation(self, view: View, links: Path) -> tuple[str, list[Path], dict[str, str]]:
-        """Write the rows of a snapshot as SQL; return it with the files that it reads and the type of each column.
-
-        Every file gets a link with a plain name in a private folder: the name of a file may hold a value of a column
-        (`region=…`), and DuckDB would expand a `*` in it. The values of partition columns are in the log alone, so the
-        name of a link is the number of its values.
-        """
-        wanted = [name for name, _ in view.columns]
-        types = {name: self.read_types[name] for name in wanted}
-        targets = [self._inside(path) for path in self.paths]
-        if not targets:
-            nothing = ", ".join(f"CAST(NULL AS {types[name]}) AS {identifier(name)}" for name in wanted)
-            return f"(SELECT {nothing or 'NULL'} WHERE FALSE)", [], types
-        values: dict[tuple[str | None, ...], int] = {}
-        paths = []
-        links.mkdir(mode=0o700)
-        for place, (target, part) in enumerate(zip(targets, self.partitions, strict=True)):
-            number = values.setdefault(part, len(values) + 1)
-            paths.append(links / f"{place:09}-{number:09}.parquet")
-            paths[-1].symlink_to(target)
-        stored = [name for name in wanted if name not in self.partitioned_by]
-        declared = ", ".join(
-            f"{_text(name)}: {{name: {_text(name)}, type: {_text(types[name])}, default_value: NULL}}"
-            for name in stored
-        )
-        # a column that was added later is NULL in older files
-        how = f"schema = MAP {{{declared}}}" if stored else "union_by_name = true"
-        listed = ", ".join(_text(str(path)) for path in paths)
-        shown = [identifier(name) for name in stored]
-        for place, name in enumerate(self.partitioned_by):
-            if name in wanted:
-                texts = ", ".join("NULL" if key[place] is None else _text(key[place] or "") for key in values)
-                text = f"CAST([{texts}] AS VARCHAR[])[CAST(substr(filename, -17, 9) AS BIGINT)]"
-                shown.append(f"TRY_CAST({text} AS {types[name]}) AS {identifier(name)}")
-        source = f"read_parquet([{listed}], hive_partitioning = false, filename = true, {how})"
-        return f"(SELECT {', '.join(shown) or 'NULL'} FROM {source})", paths, types  # noqa: S608
-
-    def _inside(self, entry: str) -> Path:
-        """Return the file of an entry of the log, which must be in the folder of the table."""
-        path = (self.folder / unquote(entry.removeprefix("file://"))).resolve()
-        if not path.is_relative_to(self.folder):
-            raise ValueError("the log names a file outside of the folder of the table")
-        return path
-
-
-#: For databases without tables of Delta Lake.
-NO_SNAPSHOTS: Mapping[str, Snapshot] = MappingProxyType({})
-
-
 def read_snapshot(source: DataSource) -> Snapshot:
     """Read the newest version of a table from its log, never a row.
 
@@ -131,22 +65,14 @@ def read_snapshot(source: DataSource) -> Snapshot:
     if commit.exists():  # the log is cleaned up behind its checkpoints
         state.update(commit.read_bytes())
     return Snapshot(
-        log["version"],
         tuple(map(_field, log["columns"])),
         state.digest(),
         {each["name"]: _type_names(each["type"])[1] for each in log["columns"]},
         folder,
-        tuple(log["paths"]),
+        tuple(unquote(path.removeprefix("file://")) for path in log["paths"]),
         tuple(log["partitioned_by"]),
         tuple(map(tuple, log["partitions"])),
     )
-
-
-def check_columns(snapshot: Snapshot, view: View) -> None:
-    """Raise an error if a column that hubbub.yaml was read with is gone: in every file it would be NULL."""
-    known = {each.name for each in snapshot.fields if each.kind is not None}
-    if not known >= {name for name, _ in view.columns}:
-        raise UnreachableError("its Delta Lake table lacks a declared column", "Run: hubbub check")
 
 
 def _check_protocol(version: int, features: Any, configuration: Mapping[str, str | None]) -> None:
@@ -177,7 +103,3 @@ def _type_names(kind: object) -> tuple[str, str]:
         return kind.upper(), kind.upper()
     shown, read, _ = _TYPES.get(kind, (kind.upper(), kind.upper(), None))
     return shown, read
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

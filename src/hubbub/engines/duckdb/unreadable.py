@@ -1,4 +1,4 @@
-"""Count the values of CSV files that cannot be read as their column's declared type: queries see NULL in their place.
+"""Count the values of CSV files, and of names of folders, that cannot be read as declared: queries see NULL instead.
 
 For the data owner alone: the counts are exact. Tested in tests/engines/test_unreadable.py.
 """
@@ -10,6 +10,8 @@ import duckdb
 from hubbub.core.schema import Kind
 from hubbub.engines.base import DataSource, identifier
 from hubbub.engines.duckdb.database import TYPES, csv_relation
+from hubbub.engines.duckdb.snapshot import constant
+from hubbub.engines.hive import listed
 
 #: Rows that are looked at, from the beginning of a file.
 ROWS = 100_000
@@ -29,6 +31,20 @@ def unreadable(source: DataSource, columns: Mapping[str, Kind]) -> tuple[int, Ma
     if row is None:
         raise AssertionError("an aggregate has one row")
     return row[0], {name: count for (name, _), count in zip(typed, row[1:], strict=True) if count}
+
+
+def unreadable_folders(source: DataSource, columns: Mapping[str, Kind]) -> tuple[int, Mapping[str, int]]:
+    """Count the folders of a partitioned table, and for each column of their names the values that cannot be read."""
+    listing = listed(source.path)
+    values = {key: {part.values[place] for part in listing.parts} for place, key in enumerate(listing.keys)}
+    counts = {}
+    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+        for key, kind in ((key, columns[key]) for key in listing.keys if key in columns):
+            texts = ", ".join(f"({constant(value, kind)})" for value in {None} | values[key])
+            wrong = f"x IS NOT NULL AND TRY_CAST(x AS {TYPES[kind]}) IS NULL"
+            row = connection.execute(f"SELECT count(*) FROM (VALUES {texts}) AS v(x) WHERE {wrong}").fetchone()  # noqa: S608
+            counts[key] = 0 if row is None else int(row[0])
+    return len({part.values for part in listing.parts}), {key: count for key, count in counts.items() if count}
 
 
 def _count(text: str, type_name: str) -> str:
