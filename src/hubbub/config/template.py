@@ -43,7 +43,7 @@ _UNIT = """\
       #   required: true           says that no value is NULL
       #   hidden: true             forbids every use
 """
-_TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp; CSV files and names of folders have none\n"
+_TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp; CSV files have no types\n"
 
 _BUDGET = """\
     # The total privacy budget, for all analysts and for the lifetime of the data. Someone who is 50% sure of a fact

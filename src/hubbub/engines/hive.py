@@ -22,10 +22,13 @@ _MAX_DEPTH = 16
 class LayoutError(UnreachableError):
     """A folder that cannot be read as one table; only the owner may see `where`."""
 
-    def __init__(self, why: str, remedy: str, *, where: str = "", code: str = "HB356") -> None:
+    def __init__(self, why: str, remedy: str, *, where: str = "") -> None:
         super().__init__(why, remedy)
         self.where = f": {where}" if where else ""
-        self.code = code
+
+
+class MixedColumnsError(LayoutError):
+    """Files and folders whose columns contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)

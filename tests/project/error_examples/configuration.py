@@ -49,13 +49,17 @@ EXAMPLES: dict[str, Example] = {
     "HB410": yaml("version: 1\ndatasets:\n  visits: {source: visits.xlsx, unit: row, budget: {epsilon: 1}}\n"),
     "HB769": yaml("version: 1\ndatasets:\n  visits: {source: 'mysql://db/clinic', unit: row, budget: {epsilon: 1}}\n"),
     "HB411": yaml("version: 1\ndatasets:\n  visits: {source: vists.csv, unit: row, budget: {epsilon: 1}}\n"),
-    "HB356": sh("mkdir -p lake/january\ntouch lake/january/0.parquet\nhubbub init lake/ --output lake.yaml"),
-    "HB357": python(
+    "HB435": python(
+        '(folder / "lake" / "january").mkdir(parents=True)\n'
+        "from hubbub.engines.base import locate\nfrom hubbub.engines.multi_engine import read_schema\n"
+        'read_schema(locate("lake/", "source", base=folder, name="lake"))'
+    ),
+    "HB436": python(
         "import duckdb\n"
-        'for month, value in (("2026-01", "1"), ("2026-02", "DATE \'2026-02-01\'")):\n'
+        'for month, cost in (("2026-01", "1"), ("2026-02", "\'one\'")):\n'
         '    path = folder / "lake" / f"month={month}" / "0.parquet"\n'
         "    path.parent.mkdir(parents=True)\n"
-        "    duckdb.sql(f\"COPY (SELECT {value} AS cost) TO '{path}'\")\n"
+        "    duckdb.sql(f\"COPY (SELECT {cost} AS cost) TO '{path}'\")\n"
         "from hubbub.engines.base import locate\nfrom hubbub.engines.multi_engine import read_schema\n"
         'read_schema(locate("lake/", "source", base=folder, name="lake"))'
     ),

@@ -105,8 +105,10 @@ def schema(source: DataSource) -> tuple[Field, ...]:
     if source.in_folder:
         try:
             return snapshot_of(source).fields
+        except hive.MixedColumnsError as error:
+            raise ConfigError("HB436", f"{source.shown}: {error.why}{error.where}.", error.remedy) from None
         except hive.LayoutError as error:
-            raise ConfigError(error.code, f"{source.shown}: {error.why}{error.where}.", error.remedy) from None
+            raise ConfigError("HB435", f"{source.shown}: {error.why}{error.where}.", error.remedy) from None
         except UnreachableError as error:
             raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
         except OSError:

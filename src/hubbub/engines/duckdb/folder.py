@@ -13,7 +13,7 @@ from hubbub.core.schema import Kind
 from hubbub.engines import files
 from hubbub.engines.base import FOLDER_TEXT, DataSource, Field
 from hubbub.engines.duckdb.snapshot import Snapshot
-from hubbub.engines.hive import LayoutError, listed
+from hubbub.engines.hive import LayoutError, MixedColumnsError, listed
 from hubbub.errors import ConfigError
 
 #: Reads the columns of a Parquet file.
@@ -88,11 +88,10 @@ def _merged(one: Field, other: Field, path: str) -> Field:
         return one
     wider = _WIDER.get(one.type)
     if wider is None or wider != _WIDER.get(other.type):
-        raise LayoutError(
+        raise MixedColumnsError(
             f"its files have column {one.name} as {one.type} and as {other.type}",
             "Write all files with the same types.",
             where=path,
-            code="HB357",
         )
     return Field(one.name, wider, Kind.INTEGER if wider == "BIGINT" else Kind.REAL, one.unfit or other.unfit)
 
@@ -103,10 +102,9 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         other = known.setdefault(name.lower(), name)
         if other is not name:
-            raise LayoutError(
+            raise MixedColumnsError(
                 f"{other} and {name} are names of one column"
                 if other != name
                 else f"column {name} is in its files and in the names of its folders",
                 "Write the files without the partition columns, and each column with one name.",
-                code="HB357",
             )
