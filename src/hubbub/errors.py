@@ -5,7 +5,7 @@ HubbubError
 ├── BudgetError       HB2xx  the request exceeds a privacy budget
 ├── LedgerError       HB3xx, HB735  the ledger or the data cannot be used or trusted
 ├── ConfigError       HB4xx, HB730 to HB734, HB736, HB737  hubbub.yaml is invalid
-├── QueryError        HB5xx  the query is not supported; rejected before anything is charged
+├── QueryError        HB5xx, HB84x  the query is not supported; rejected before anything is charged
 ├── MechanismError    HB6xx  a mechanism was used outside its guarantee
 ├── CrowdError        HB62x  invalid points or settings for a crowd sanitizer
 ├── AuditError        HB63x  an audit cannot be run, signed or read
@@ -134,6 +134,9 @@ class SpentError(RunError):
         )
 
 
+_UNCHARGED = " Nothing was run or charged."
+
+
 class QueryError(HubbubError):
     """The query is not supported. Decided from its text and the declarations alone, at no cost.
 
@@ -144,7 +147,8 @@ class QueryError(HubbubError):
     def __init__(self, code: str, message: str, remedy: str = "", position: tuple[int, int] | None = None) -> None:
         self.position = position
         where = f"line {position[0]}, column {position[1]}: " if position else ""
-        super().__init__(code, f"{where}{message} Nothing was run or charged.", remedy)
+        # an error that says where another one is has its words already
+        super().__init__(code, f"{where}{message.removesuffix(_UNCHARGED)}{_UNCHARGED}", remedy)
 
 
 def engine_missing() -> ParameterError:

@@ -209,7 +209,7 @@ def test_a_batch_beyond_the_budget_or_with_a_wrong_question_charges_nothing(fold
             batch.query(RANGES[0])
         with pytest.raises(QueryError, match="Question 2 of the batch"):
             opened.query(batch_text([RANGES[0], "SELECT COUNT(*) FROM nowhere"]), epsilon=1)
-        for queries in ([], ["CALL kmeans(table => 'stays')"]):
+        for queries in ([], ["CALL stream(name => 's', kind => 'count')"], [batch_text(RANGES)]):
             with pytest.raises(QueryError) as refused:
                 opened.query(batch_text(queries), epsilon=1)
             assert refused.value.code == "HB790"

@@ -57,5 +57,6 @@ def test_a_pure_loss_beside_gaussian_noise_would_cost_more(monkeypatch: pytest.M
     """The planted error: every part with the noise that is best for it."""
     for module in (batch, queries):
         monkeypatch.setattr(module, "at_one_price", lambda make, **_: make(None))
+    monkeypatch.setattr(batch, "fits", lambda *_: True)
     made = planned(TEXTS["counts and a median"], Fraction(1, 10))
     assert not admits(Budget(Fraction(1, 10), DELTA), ZERO, privacy_cost(made.event))

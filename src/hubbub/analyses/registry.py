@@ -113,7 +113,7 @@ def function(name: str) -> Callable[..., PreparedAnalysis]:
 
 def model(release: Release) -> Any:
     """Make the model that an analysis published: see `hubbub.model`."""
-    analysis = ANALYSES.get(release.receipt.get("analysis", ""))
+    analysis = ANALYSES.get(release.analysis)
     if analysis is None or analysis.model is None:
         names = sorted(name for name, each in ANALYSES.items() if each.model is not None)
         raise ParameterError(

@@ -45,16 +45,22 @@ def split_queries(text: str) -> list[str]:
     return [part.strip() for part in parts if re.sub(r"--[^\n]*|/\*.*?\*/", "", part, flags=re.DOTALL).strip()]
 
 
-def batch_text(queries: Sequence[str]) -> str:
-    """Write a batch as a call."""
-    return AnalysisCall(BATCH, {"queries": list(queries)}).text()
+def batch_text(queries: Sequence[str], weights: Sequence[Number] = ()) -> str:
+    """Write a batch as a call; equal weights are left out."""
+    weighted = {"weights": list(weights)} if len(set(weights)) > 1 else {}
+    return AnalysisCall(BATCH, {"queries": list(queries)} | weighted).text()
 
 
 def batch_model(
-    outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any], left_out: LeftOut
+    outputs: Sequence[Output],
+    ratio: Sequence[float | None],
+    model: Mapping[str, Any],
+    left_out: LeftOut,
+    analysis: str = "",
 ) -> dict[str, Any]:
     """Write one answer of a batch as a part of its release."""
-    return answer_json(outputs, ratio, model) | {"left_out": left_out.to_json()}
+    named = {"analysis": analysis} if analysis else {}
+    return answer_json(outputs, ratio, model) | {"left_out": left_out.to_json()} | named
 
 
 def batch_answers(release: Release) -> tuple[Release, ...]:
@@ -69,7 +75,8 @@ def _answer(release: Release, stored: Mapping[str, Any]) -> Release:
     outputs, ratio, model = read_answer(stored)
     left_out = LeftOut.from_json(stored["left_out"])
     rows = ratio or [None] * len(outputs[0].values)
-    return replace(release, outputs=outputs, ratio=rows, model=model, left_out=left_out, packed=None)
+    part = stored.get("analysis", "query")
+    return replace(release, outputs=outputs, ratio=rows, model=model, left_out=left_out, packed=None, part=part)
 
 
 class Asking(Protocol):

@@ -108,6 +108,7 @@ class Release:
     left_out  what the bounds of the query leave out, as far as it is known now
     joint     whether the intervals of all cells hold at once with 95%, instead of each with 95% (see `jointly`)
     packed    a long answer as it is stored, with its cells in the Parquet format
+    part      the analysis of one answer of a batch, or "query"; empty for a whole release
     """
 
     outputs: tuple[Output, ...]
@@ -121,6 +122,12 @@ class Release:
     left_out: LeftOut | None = None
     joint: bool = False
     packed: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    part: str = ""
+
+    @property
+    def analysis(self) -> str:
+        """The name of the analysis that this is the answer of; "query" for a SQL query."""
+        return self.part or str(self.receipt.get("analysis") or "query")
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -64,13 +64,17 @@ _LEVEL = "95%"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a sheet: the lines of a heading, text, list or code, or the rows of a table, header first."""
+    """A block of a sheet: the lines of a heading, text, list or code, the rows of a table, or an SVG figure.
 
-    kind: Literal["heading", "text", "list", "code", "table"]
+    The first row of a table is its header. A figure repeats numbers of a table, and Markdown leaves it out.
+    """
+
+    kind: Literal["heading", "text", "list", "code", "table", "figure"]
     lines: tuple[tuple[str, ...], ...]
 
 
-def _block(kind: Literal["heading", "text", "list", "code"], *lines: str) -> Block:
+def block(kind: Literal["heading", "text", "list", "code", "figure"], *lines: str) -> Block:
+    """Make a block of lines."""
     return Block(kind, tuple((line,) for line in lines))
 
 
@@ -84,18 +88,20 @@ class Sheet:
     def markdown(self) -> str:
         """Return the sheet as Markdown."""
         parts = [f"# {_escaped(self.title)}"]
-        for block in self.blocks:
-            texts = [line[0] for line in block.lines] if block.kind != "table" else []
-            if block.kind == "heading":
+        for each in self.blocks:
+            texts = [line[0] for line in each.lines] if each.kind != "table" else []
+            if each.kind == "heading":
                 parts.append(f"## {_escaped(texts[0])}")
-            elif block.kind == "text":
+            elif each.kind == "text":
                 parts += map(_escaped, texts)
-            elif block.kind == "list":
+            elif each.kind == "list":
                 parts.append("\n".join(f"- {_escaped(text)}" for text in texts))
-            elif block.kind == "code":
+            elif each.kind == "figure":
+                continue
+            elif each.kind == "code":
                 parts.append("\n".join(f"    {line}" for text in texts for line in text.splitlines()))
             else:
-                head, *rows = block.lines
+                head, *rows = each.lines
                 ruled = ["| " + " | ".join(map(_escaped, row)) + " |" for row in (head, *rows)]
                 parts.append("\n".join([ruled[0], "|" + "---|" * len(head), *ruled[1:]]))
         return "\n\n".join(parts) + "\n"
@@ -103,20 +109,22 @@ class Sheet:
     def page(self) -> str:
         """Return the sheet as a self-contained HTML page."""
         parts = [f"<h1>{html.escape(self.title)}</h1>"]
-        for block in self.blocks:
-            texts = [html.escape(line[0]) for line in block.lines] if block.kind != "table" else []
-            if block.kind == "heading":
+        for each in self.blocks:
+            texts = [html.escape(line[0]) for line in each.lines] if each.kind != "table" else []
+            if each.kind == "heading":
                 parts.append(f"<h2>{texts[0]}</h2>")
-            elif block.kind == "text":
+            elif each.kind == "figure":
+                parts += [line[0] for line in each.lines]
+            elif each.kind == "text":
                 parts += [f"<p>{text}</p>" for text in texts]
-            elif block.kind == "list":
+            elif each.kind == "list":
                 parts.append("<ul>" + "".join(f"<li>{text}</li>" for text in texts) + "</ul>")
-            elif block.kind == "code":
+            elif each.kind == "code":
                 parts += [f"<pre>{text}</pre>" for text in texts]
             else:
                 rows = [
                     "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
-                    for tag, row in zip(["th", *["td"] * len(block.lines)], block.lines, strict=False)
+                    for tag, row in zip(["th", *["td"] * len(each.lines)], each.lines, strict=False)
                 ]
                 parts.append("<table>" + "".join(rows) + "</table>")
         return _PAGE.format(title=html.escape(self.title), body="\n".join(parts))
@@ -150,25 +158,25 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
         return Sheet(title, tuple(_public_blocks(release, files, notes)))
     receipt_file = next((name for name, _ in files if name.endswith(".json")), "NAME.receipt.json")
     blocks = [
-        *([_block("text", notes)] if notes else []),
-        _block("heading", "Query"),
-        _block("code", str(receipt.get("query", ""))),
-        _block("text", f"Released{_when(receipt)} from {_sources(receipt)}."),
-        _block("heading", "Columns"),
+        *([block("text", notes)] if notes else []),
+        block("heading", "Query"),
+        block("code", str(receipt.get("query", ""))),
+        block("text", f"Released{_when(receipt)} from {_sources(receipt)}."),
+        block("heading", "Columns"),
         _columns(release),
-        _block("heading", "Accuracy"),
+        block("heading", "Accuracy"),
         *_errors(release),
-        *([_block("text", release.left_out.sentence())] if release.left_out is not None else []),
-        *(_block("text", note) for note in release.notes),
-        _block("heading", "Privacy cost"),
-        _block("list", *_cost(release)),
-        _block("heading", "Privacy guarantee"),
-        _block("text", *_guarantee(receipt)),
-        _block("heading", "Method"),
-        _block("text", METHODS.get(str(receipt.get("analysis", "query")), _OTHER)),
-        *([_block("list", *map(str, receipt["derivation"]))] if receipt.get("derivation") else []),
-        _block("heading", "Verification"),
-        _block(
+        *([block("text", release.left_out.sentence())] if release.left_out is not None else []),
+        *(block("text", note) for note in release.notes),
+        block("heading", "Privacy cost"),
+        block("list", *cost_facts(release)),
+        block("heading", "Privacy guarantee"),
+        block("text", *_guarantee(receipt)),
+        block("heading", "Method"),
+        block("text", method_of(release.analysis)),
+        *([block("list", *map(str, receipt["derivation"]))] if receipt.get("derivation") else []),
+        block("heading", "Verification"),
+        block(
             "text",
             "The receipt contains every fact that is needed to recompute the privacy loss without the data, and a hash"
             f" of the answer. Run hubbub verify {receipt_file} to check both.",
@@ -182,10 +190,10 @@ def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = ()
 def _public_blocks(release: Release, files: Sequence[tuple[str, str]], notes: str | None) -> list[Block]:
     """Describe an exact answer from public tables, which promises nothing about privacy."""
     blocks = [
-        *([_block("text", notes)] if notes else []),
-        _block("heading", "Query"),
-        _block("code", str(release.receipt.get("query", ""))),
-        _block(
+        *([block("text", notes)] if notes else []),
+        block("heading", "Query"),
+        block("code", str(release.receipt.get("query", ""))),
+        block(
             "text",
             f"Answered exactly from {_sources(release.receipt)}. All of these tables are public: no noise was"
             " added, nothing was charged, and there is no receipt to verify.",
@@ -220,12 +228,12 @@ def _columns(release: Release) -> Block:
 def _errors(release: Release) -> list[Block]:
     noisy = [output for output in release.outputs if output.low is not None]
     if not noisy:
-        return [_block("text", "No column has an interval. The estimate of the query states the expected error.")]
+        return [block("text", "No column has an interval. The estimate of the query states the expected error.")]
     parts = _parts(release)
     rows = [(part, output.name, *_widths(output, indexes)) for part, indexes in parts for output in noisy]
     head = ("Table" if len(parts) > 1 else "", "Column", "Typical ±", "Largest ±", "Values")
     return [
-        _block(
+        block(
             "text",
             f"The data files list each noisy number with the ends of its {_LEVEL} confidence interval (name_low,"
             f" name_high): in {_LEVEL} of cases, the number without noise lies between them. The intervals cover the"
@@ -260,7 +268,13 @@ def _widths(output: Output, indexes: Sequence[int]) -> tuple[str, str, str]:
     return f"{median(widths):.4g}", f"{max(widths):.4g}", f"{len(indexes):,}"
 
 
-def _cost(release: Release) -> list[str]:
+def method_of(analysis: str) -> str:
+    """Say how an analysis computes its numbers; "query" is a SQL query."""
+    return METHODS.get(analysis, _OTHER)
+
+
+def cost_facts(release: Release) -> list[str]:
+    """State the privacy cost, what it means, and the mechanisms."""
     facts = [f"ε = {brief(release.epsilon)}, δ = {brief(release.delta)}"]
     if release.epsilon:
         facts.append(f"The odds of any fact about one unit {rise(epsilon=release.epsilon, delta=release.delta)}")
@@ -279,15 +293,26 @@ def _mechanisms(event: Event) -> str:
     return f"Mechanisms applied to the data: {counts}"
 
 
-def _guarantee(receipt: Mapping[str, Any]) -> list[str]:
-    units = {data["unit"] for data in receipt.get("data", ())}
-    column = next(iter(units), "row")
-    unit = "a single row" if column == "row" else f"all rows with the same value of {column}"
+def protected(receipt: Mapping[str, Any]) -> list[str]:
+    """State the privacy unit of each dataset, and what it means."""
+    whose: dict[str, list[str]] = {}
+    for data in receipt.get("data", ()):
+        whose.setdefault(data["unit"], []).append(data["dataset"])
     change = "replaced by another" if receipt.get("relation") == "replace" else "added or removed"
+    after = f"The release would look nearly the same if one such unit were {change}."
+    of = {column: f" of {', '.join(names)}" if len(whose) > 1 else "" for column, names in whose.items()} or {"row": ""}
+    return [f"The privacy unit{names} is {_unit(column)}. {after}" for column, names in of.items()]
+
+
+def _unit(column: str) -> str:
     period = period_guarantee(column)
     if period:
-        unit = f"all rows of one {column}: {period}"
-    facts = [f"The privacy unit is {unit}. The release would look nearly the same if one such unit were {change}."]
+        return f"all rows of one {column}: {period}"
+    return "a single row" if column == "row" else f"all rows with the same value of {column}"
+
+
+def _guarantee(receipt: Mapping[str, Any]) -> list[str]:
+    facts = protected(receipt)
     bounds = receipt.get("bounds")
     if bounds and "auto" in bounds:
         facts.append(

@@ -21,6 +21,7 @@ analyst:     hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" 
              hubbub query "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
              hubbub query "SELECT AVG(age) FROM visits" --within 2
              hubbub batch questions.sql --epsilon 1      many queries, split at ;, planned together
+             hubbub study run study.yaml --to report.html  queries and analyses of a file, as one document
              hubbub publish "CALL tabulate(table => 'visits', columns => ['region', 'age'])" --epsilon 1 --to out
              hubbub budget                   show the budget spent and remaining
 auditor:     hubbub audit ledger             list all charges: analyst, query, time, privacy cost
@@ -46,6 +47,7 @@ COMMANDS = {
     "plan": "show a query's privacy cost and expected accuracy (free)",
     "query": "run a query and charge its privacy cost to your budget",
     "batch": "run many queries together, at one privacy cost",
+    "study": "run the queries and analyses of a plan file at one cost, and write one document",
     "call": "run an analysis by name: k-means, regression, tables, synthetic data …",
     "watch": "wait until a count or sum reaches a threshold, at one privacy cost",
     "publish": "run a query and write its result to files, with a data sheet",

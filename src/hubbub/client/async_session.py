@@ -23,6 +23,7 @@ from hubbub.answers.profile import Profile
 from hubbub.answers.publish import AsyncPublisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import AsyncScope
+from hubbub.answers.study import AsyncStudying
 from hubbub.client import problems
 from hubbub.client.calls import Calls
 from hubbub.client.protocol import Pause, Request, Steps
@@ -33,7 +34,7 @@ from hubbub.core.schema import Table
 T = TypeVar("T")
 
 
-class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching):
+class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching, AsyncStudying):
     """An analyst's asynchronous session with a server: use `async with`, or `await` it and close it.
 
     Canceling a task that waits for an answer cancels its query; if the charge was already made, it stands.

@@ -43,6 +43,7 @@ _OPTIONS = frozenset(
     | {"HB835", "HB836", "HB837", "HB838"}
     # of batches, blocks, schedules, shares, and of statements for the PostgreSQL port
     | {"HB205", "HB206", "HB207", "HB208", "HB793", "HB797", "HB799"}
+    | {"HB842", "HB843", "HB844", "HB845"}
     | {f"HB{code}" for code in (808, 809, 810, 812, 813, 814, *range(816, 823))}
 )
 #: Codes whose class is not that of their range: of declarations and keys, and others as said.
@@ -87,6 +88,8 @@ _TENS: Mapping[str, type[HubbubError]] = {
     "HB78": QueryError,
     "HB79": QueryError,
     "HB83": AssistantError,
+    "HB84": QueryError,
+    "HB85": QueryError,
     "HB86": ParameterError,
     "HB90": SpentError,
     "HB91": ReviewError,

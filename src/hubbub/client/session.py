@@ -23,6 +23,7 @@ from hubbub.answers.release import Release
 from hubbub.answers.sandbox_session import SandboxSession
 from hubbub.answers.scope import Scope
 from hubbub.answers.stepwise import StepwiseBuyer
+from hubbub.answers.study import Studying
 from hubbub.client import address, problems
 from hubbub.client.calls import Calls
 from hubbub.client.protocol import Pause, Request, Steps
@@ -36,7 +37,7 @@ TIMEOUT = 30.0
 RETRIES = 4
 
 
-class RemoteSession(Analyses[Release], Publisher, Batching, StepwiseBuyer):
+class RemoteSession(Analyses[Release], Publisher, Batching, Studying, StepwiseBuyer):
     """An analyst's session with a server. Close it, or use it in a `with` block."""
 
     def __init__(self, client: httpx2.Client, *, retries: int) -> None:

@@ -3,10 +3,12 @@
     CALL batch(queries => ['SELECT COUNT(*) FROM visits WHERE age < 18', 'SELECT region, COUNT(*) …', …])
 
 Equal questions share one draw. Counts over cells of one table share measurements (`analyses.tables.shared_counts`); all
-other questions are drawn one by one. No question is less exact than if the price were split evenly.
+other questions, and analyses, are run one by one. No question is less exact than if the price were split evenly, or by
+the weights that are given.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -35,30 +37,33 @@ from hubbub.core.numbers import brief
 from hubbub.core.reals import floor_to
 from hubbub.core.schema import Table
 from hubbub.curator import receipt as receipts
-from hubbub.curator.one_price import at_one_price
+from hubbub.curator.batch_questions import (
+    Bound,
+    PartOfRun,
+    Rendering,
+    bind_question,
+    in_question,
+    prepare_call,
+    read_questions,
+)
+from hubbub.curator.one_price import at_one_price, fits
 from hubbub.curator.queries import prepare_queries, selects_groups
 from hubbub.curator.query import PreparedQuery, prepare_query
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.sql.allocation import deviations_at_level
-from hubbub.sql.bind import bind_releases
-from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.finish import declared_keys
 from hubbub.sql.linear_counts import linear_question
 from hubbub.sql.noise import Noise
 from hubbub.sql.noise_budget import noise_budgets
 from hubbub.sql.plan import Plan
 from hubbub.sql.presentation import present
-from hubbub.sql.query import Queries, Query
+from hubbub.sql.query import Queries
 
-#: Most questions of a batch.
-MAX_QUESTIONS = 1000
 #: Counts with noise of a smaller standard deviation are exact: weights need not tell them apart.
 _EXACT = 1e-3
 
-#: Gives the SQL dialect, hash and salt for the tables that a query reads.
-Rendering = Callable[[Sequence[Table]], RenderOptions]
 #: Gives the δ that may be used, for tables and whether groups are selected.
 Delta = Callable[[Sequence[Table], bool], Fraction]
 
@@ -140,9 +145,9 @@ class PreparedBatch(PreparedAnalysis):
                 columns, ratio = receipts.outputs(answer)
                 answers.append(batch_model(columns, ratio, {}, each.left_out))
             else:
-                found = each.run(run)
+                found = each.run(PartOfRun(run, 0.5 + 0.5 * place / len(self.answers), 0.5 / len(self.answers)))
                 left_out = found.left_out or each.left_out()
-                answers.append(batch_model(found.outputs, found.ratio or (), found.model, left_out))
+                answers.append(batch_model(found.outputs, found.ratio or (), found.model, left_out, each.name))
         return Published(self._summary(answers), {"answers": answers, "questions": [list(q) for q in self.questions]})
 
     def _linear(self, answer: SharedAnswer, place: int) -> Any:
@@ -184,26 +189,55 @@ def prepare_batch(
     most: int,
 ) -> PreparedBatch:
     """Plan all questions of a batch, without reading data."""
-    texts = _texts(call)
-    bound = [_bound(number, text, tables) for number, text in enumerate(texts, 1)]
+    texts, given = read_questions(call)
+    bound = [bind_question(number, text, tables) for number, text in enumerate(texts, 1)]
     names: dict[str, int] = {}
     questions = tuple((text, names.setdefault(Question(text).text(), len(names))) for text in texts)
     first = [next(i for i, (_, place) in enumerate(questions) if place == wanted) for wanted in range(len(names))]
-    distinct = [bound[i] for i in first]
+    distinct, own = [bound[i] for i in first], [texts[i] for i in first]
+    weights = [max(w for w, (_, place) in zip(given, questions, strict=True) if place == i) for i in range(len(names))]
+
+    def planner(epsilon: Fraction, delta: Fraction, noise: Noise | None = None) -> _Planner:
+        return _Planner(tuple(distinct), tuple(own), tuple(weights), tables, rendering, epsilon, delta, most, noise)
+
+    delta = _delta(distinct, planner, tables, delta_of, epsilon)
+    for tenths in range(10, 0, -1):
+        price = epsilon * Fraction(tenths, 10)
+        found = at_one_price(
+            lambda noise, price=price: _planned(planner(price, delta, noise), questions),  # type: ignore[misc]
+            epsilon=epsilon,
+            delta=delta,
+        )
+        # analyses choose their noise themselves, and different kinds may cost more together than their shares
+        if not delta or fits(found.event, epsilon, delta):
+            return replace(found, epsilon=epsilon)
+    raise QueryError(
+        "HB841", "The questions of this batch do not fit into its privacy cost.", "Ask some of them by themselves."
+    )
+
+
+def _delta(
+    distinct: Sequence[Bound],
+    planner: Callable[[Fraction, Fraction], "_Planner"],
+    tables: Mapping[str, Table],
+    delta_of: Delta,
+    epsilon: Fraction,
+) -> Fraction:
+    """Give the δ that a batch may use, by the tables that its questions read."""
     parts = [query for each in distinct for query in (each.parts if isinstance(each, Queries) else (each,))]
-    read = [table for query in parts for table in query.tables]
-    delta = delta_of(read, any(map(selects_groups, parts)))
-
-    def planned(noise: Noise | None) -> PreparedBatch:
-        own = tuple(texts[i] for i in first)
-        return _planned(_Planner(tuple(distinct), own, tables, rendering, epsilon, delta, most, noise), questions)
-
-    return at_one_price(planned, epsilon=epsilon, delta=delta)
+    queries = [each for each in parts if not isinstance(each, AnalysisCall)]
+    read = [table for each in queries for table in each.tables]
+    for place, each in enumerate(distinct):
+        if isinstance(each, AnalysisCall):
+            table = tables.get(str(each.arguments.get("table")))
+            delta = delta_of([] if table is None else [table], False)  # noqa: FBT003 - positional in its type
+            read += planner(epsilon, delta).alone(place, Fraction(1, len(distinct))).tables
+    return delta_of(read, any(map(selects_groups, queries)))
 
 
 def _planned(batch: "_Planner", questions: tuple[tuple[str, int], ...]) -> PreparedBatch:
     distinct, most = batch.bound, batch.most
-    evenly = [batch.alone(place, Fraction(1, len(distinct))) for place in range(len(distinct))]
+    evenly = [batch.alone(place, batch.share_of([place])) for place in range(len(distinct))]
     cells = sum(evenly[place].cells for _, place in questions)
     if cells > most:
         raise QueryError(
@@ -213,9 +247,9 @@ def _planned(batch: "_Planner", questions: tuple[tuple[str, int], ...]) -> Prepa
         )
     shared, share = batch.shared(evenly)
     places = {place for block in shared.blocks for place in block.places} if shared is not None else set()
-    rest = len(distinct) - len(places)
+    rest = batch.share_of([place for place in range(len(distinct)) if place not in places])
     own = {
-        place: evenly[place] if shared is None else batch.alone(place, (1 - share) / rest)
+        place: evenly[place] if shared is None else batch.alone(place, (1 - share) * batch.share_of([place]) / rest)
         for place in range(len(distinct))
         if place not in places
     }
@@ -228,8 +262,9 @@ def _planned(batch: "_Planner", questions: tuple[tuple[str, int], ...]) -> Prepa
 class _Planner:
     """The distinct questions of a batch, and everything that they are planned with."""
 
-    bound: tuple[Query | Queries, ...]
+    bound: tuple[Bound, ...]
     texts: tuple[str, ...]
+    weights: tuple[Fraction, ...]
     tables: Mapping[str, Table]
     rendering: Rendering
     epsilon: Fraction
@@ -237,28 +272,40 @@ class _Planner:
     most: int
     noise: Noise | None  #: of everything; None: whatever is best for each part
 
+    def share_of(self, places: Sequence[int]) -> Fraction:
+        """Give the share of the price that some questions would get by their weights."""
+        return sum((self.weights[place] for place in places), Fraction(0)) / sum(self.weights)
+
     def alone(self, place: int, share: Fraction) -> PreparedAnalysis:
         """Plan one question by itself, for a share of the price."""
         query, question = self.bound[place], Question(self.texts[place])
         price = {"epsilon": _part(self.epsilon, share), "delta": _part(self.delta, share)}
         try:
+            if isinstance(query, AnalysisCall):
+                return self._analysis(query, **price)
             if isinstance(query, Queries):
                 return prepare_queries(query, question, self.rendering, most=self.most, noise=self.noise, **price)
             options = self.rendering(query.tables)
             return prepare_query(query, question, options, most=self.most, noise=self.noise, **price)
         except (QueryError, ParameterError) as error:
-            raise _in_question(place + 1, error) from None
+            raise in_question(place + 1, error) from None
+
+    def _analysis(self, call: AnalysisCall, *, epsilon: Fraction, delta: Fraction) -> PreparedAnalysis:
+        """Plan an analysis; where all noise shall be Laplace, without δ if it can do without."""
+        if self.noise == "laplace" and delta:
+            with suppress(QueryError, ParameterError):
+                return self._analysis(call, epsilon=epsilon, delta=Fraction(0))
+        return prepare_call(call, self.tables, self.rendering, epsilon=epsilon, delta=delta, most=self.most)
 
     def shared(self, evenly: Sequence[PreparedAnalysis]) -> tuple[SharedCounts | None, Fraction]:
         """Find the questions that share measurements, and their share of the price.
 
         Questions that would be less exact than with an even split are left out, until there are none.
         """
-        count = len(self.bound)
         linear = {place: self._linear(each) for place, each in enumerate(evenly)}
         sharing = {place: each for place, each in linear.items() if each is not None}
         while len(sharing) > 1:
-            share = Fraction(len(sharing), count)
+            share = self.share_of([*sharing])
             found = self._measured(sharing, share)
             compared = {} if found is None else ratios(found, sharing)
             if found is not None and max(compared.values()) <= 1:
@@ -275,9 +322,8 @@ class _Planner:
         if not rest:
             return found, Fraction(1)
         saved = float(np.sqrt(np.mean([each**2 for each in ratios(found, sharing).values()])))
-        one = 1 / len(self.bound)
         # least Σ variances, each relative to its own with an even split, for noise whose variance falls with 1/share²
-        wanted = [(len(sharing) * (saved * float(share)) ** 2) ** (1 / 3), rest * one ** (2 / 3)]
+        wanted = [(len(sharing) * (saved * float(share)) ** 2) ** (1 / 3), (rest * float(1 - share) ** 2) ** (1 / 3)]
         least = max(ratios(found, sharing).values()) * float(share) * 1.001
         better = Fraction(round(max(wanted[0] / sum(wanted), least) * 10**6), 10**6)
         if not better < share:
@@ -359,7 +405,7 @@ def _prepared(
         noise=" and ".join(
             dict.fromkeys([*([] if shared is None else [shared.budget.noise]), *(e.noise for e in own)])
         ),
-        derivation=_derivation(answers, questions, shared, margins),
+        derivation=_derivation(answers, questions, shared, margins, weighted=len(set(batch.weights)) > 1),
         expected=_expected(answers),
         cells=sum(each.cells for each in evenly),
         statements=(
@@ -378,7 +424,10 @@ def _derivation(
     questions: Sequence[tuple[str, int]],
     shared: SharedCounts | None,
     margins: Sequence[tuple[float | None, float | None]],
+    *,
+    weighted: bool,
 ) -> tuple[str, ...]:
+    split = "by weights" if weighted else "evenly"
     lines = [f"{len(questions)} questions, of which {len(answers)} are different; the price is charged once"]
     for block, mechanism in zip(*((), ()) if shared is None else (shared.blocks, shared.mechanisms), strict=True):
         names = ", ".join(column.name for column in block.counted.columns) or "nothing"
@@ -399,9 +448,12 @@ def _derivation(
         planned, even = margins[place]
         how = "from the measurements" if isinstance(answers[place], SharedAnswer) else "drawn by itself"
         if planned is not None and even is not None:
-            lines.append(f"question {number}: ±{planned:.4g}, {how}; ±{even:.4g} with the price split evenly")
+            lines.append(f"question {number}: ±{planned:.4g}, {how}; ±{even:.4g} with the price split {split}")
         else:
             lines.append(f"question {number}: {how}")
+        answer = answers[place]
+        if isinstance(answer, PreparedAnalysis) and answer.name:
+            lines += [f"question {number}, {answer.name}: {line}" for line in answer.derivation]
     return tuple(lines)
 
 
@@ -416,36 +468,6 @@ def _expected(answers: Sequence[PreparedAnalysis | SharedAnswer]) -> tuple[Expec
         for place, each in enumerate(answers, 1)
         for one in each.expected
     )
-
-
-def _texts(call: AnalysisCall) -> list[str]:
-    queries = call.arguments.get("queries")
-    texts = [each for each in queries if isinstance(each, str)] if isinstance(queries, list) else []
-    strange = set(call.arguments) != {"queries"} or texts != queries
-    if strange or not 1 <= len(texts) <= MAX_QUESTIONS:
-        raise QueryError(
-            "HB790",
-            f"A batch takes one argument: `queries`, a list of 1 to {MAX_QUESTIONS:,} SQL queries.",
-            "Write CALL batch(queries => ['SELECT COUNT(*) FROM visits', 'SELECT AVG(age) FROM visits']).",
-        )
-    return texts
-
-
-def _bound(number: int, text: str, tables: Mapping[str, Table]) -> Query | Queries:
-    if calls.is_call(text):
-        raise QueryError(
-            "HB790",
-            f"Question {number} of the batch is a CALL; a batch takes SQL queries alone.",
-            "Run the analysis by itself.",
-        )
-    try:
-        return bind_releases(text, tables=tables)
-    except (QueryError, ParameterError) as error:
-        raise _in_question(number, error) from None
-
-
-def _in_question(number: int, error: QueryError | ParameterError) -> QueryError:
-    return QueryError(error.code, f"Question {number} of the batch: {error.message}", error.remedy)
 
 
 def _part(whole: Fraction, share: Fraction) -> Fraction:

@@ -23,6 +23,7 @@ from hubbub.answers.release import Release
 from hubbub.answers.sandbox_session import SandboxSession
 from hubbub.answers.scope import Scope
 from hubbub.answers.stepwise import StepwiseBuyer
+from hubbub.answers.study import Studying
 from hubbub.config import load
 from hubbub.core.call import AnalysisCall
 from hubbub.core.numbers import Number
@@ -36,7 +37,7 @@ from hubbub.curator.user_functions import UserFunctionOptions, UserFunctions
 from hubbub.errors import ParameterError
 
 
-class Session(Analyses[Release], Publisher, Batching, StepwiseBuyer, UserFunctions):
+class Session(Analyses[Release], Publisher, Batching, Studying, StepwiseBuyer, UserFunctions):
     """One analyst's view of a curator. Close it, or use it in a `with` block."""
 
     def __init__(self, curator: Curator, analyst: str) -> None:

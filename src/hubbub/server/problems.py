@@ -76,7 +76,9 @@ _CODES: Mapping[str, int] = {
     "HB798": 503,
     "HB799": 422,
 }
-_TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429} | {f"HB7{digit}": 422 for digit in range(3, 9)}
+_TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429, "HB84": 422, "HB85": 422} | {
+    f"HB7{digit}": 422 for digit in range(3, 9)
+}
 #: Errors with status 503 whose text names no files or machines.
 _PUBLIC = frozenset({"HB532", "HB318", "HB319", "HB320", "HB324", "HB735"})
 _RETRY = (

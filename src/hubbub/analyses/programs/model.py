@@ -12,7 +12,7 @@ from hubbub.errors import ParameterError
 
 def model_of(release: Release, name: str) -> Mapping[str, Any]:
     """Give the model of a release of this analysis, or reject the release."""
-    if not release.model or release.receipt.get("analysis") != name:
+    if not release.model or release.analysis != name:
         raise ParameterError(
             "HB196", f"This release has no {name} model.", f'Use a release of h.query("CALL {name}(…)", epsilon=…).'
         )
