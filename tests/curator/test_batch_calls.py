@@ -159,3 +159,10 @@ def test_an_interrupted_batch_continues_with_the_same_noise(folder: Path, monkey
         opened.query(text, epsilon=1, delta=0)
         assert len(opened.releases()) == before + 1
     assert drawn[0] == drawn[1]
+
+
+def test_a_batch_that_fits_at_no_scale_is_refused(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
+    monkeypatch.setattr("hubbub.curator.batch.fits", lambda *_: False)
+    with pytest.raises(QueryError) as refused:
+        session.estimate(batch_text([COUNT, MOMENTS]), epsilon=1, delta="1e-6")
+    assert refused.value.code == "HB841"

@@ -39,7 +39,7 @@ ANALYSES: Mapping[str, Analysis] = {
     "hyperplane": Analysis("programs.hyperplane", model="Hyperplane"),
     "kmeans": Analysis("programs.kmeans", model="KMeans"),
     "linear_regression": Analysis("programs.regression", model="LinearRegression"),
-    "logistic_regression": Analysis("programs.regression", model="LogisticRegression"),
+    "logistic_regression": Analysis("programs.logistic", model="programs.logistic_model:LogisticRegression"),
     "median": Analysis("programs.median"),
     "naive_bayes": Analysis("programs.naive_bayes", model="NaiveBayes"),
     "mean_vector": Analysis("programs.mean_vector"),

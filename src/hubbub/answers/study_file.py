@@ -150,7 +150,7 @@ def parse_study(text: str, path: str = "study.yaml") -> StudyFile:
         raise ParameterError(
             "HB842", f"{where}: this is not valid YAML.", "Check indentation, colons and quotes there."
         ) from None
-    reader = _Reader(path)
+    reader = _StudyReader(path)
     if aliases:
         reader.reject(aliases[0], "aliases (*name) cannot be used in a study", "Write the value out.")
     if root is None:
@@ -158,7 +158,7 @@ def parse_study(text: str, path: str = "study.yaml") -> StudyFile:
     return reader.study(root)
 
 
-class _Reader:
+class _StudyReader:
     """Reads nodes of YAML, which know their lines."""
 
     def __init__(self, path: str) -> None:

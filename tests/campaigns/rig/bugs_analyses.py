@@ -140,16 +140,16 @@ _of(
 )
 _of(
     "logistic regression: gradients of one coordinate",
-    "analyses.programs.regression",
+    "analyses.programs.logistic",
     "of_sums(size + 1, contribution, relation)",
     "of_sums(1, contribution, relation)",
     "logistic_regression",
 )
 _of(
     "logistic regression: rounds are not counted",
-    "analyses.programs.regression",
-    "_GRADIENTS, rounds)",
-    "_GRADIENTS)",
+    "analyses.programs.logistic",
+    "_ROUNDS, rounds)",
+    "_ROUNDS)",
     "logistic_regression",
 )
 _of(

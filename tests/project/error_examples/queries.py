@@ -1,6 +1,6 @@
 """Queries that are refused: HB500 to HB575, and spellings of other dialects: HB746 to HB752."""
 
-from tests.project.error_examples.world import Example, python, sql
+from tests.project.error_examples.world import Example, python, sh, sql
 
 EXAMPLES: dict[str, Example] = {
     "HB500": sql(""),
@@ -120,7 +120,19 @@ EXAMPLES: dict[str, Example] = {
         ' epsilon="0.1", intervals="joint")'
     ),
     "HB758": python('h.query("SELECT n FROM release(visits)")'),
-    "HB790": sql("CALL batch(queries => ['CALL profile(table => ''visits'')'])"),
+    "HB790": sql("CALL batch(queries => ['CALL stream(table => ''visits'')'])"),
+    "HB840": sql("CALL batch(queries => ['SELECT COUNT(*) FROM visits'], weights => [1, 2])"),
+    "HB842": sh("hubbub study plan study.yaml"),
+    "HB843": python(
+        "(folder / 'study.yaml').write_text('title: Visits\\nepsilon: 0.1\\nparts:\\n  all: {sequel: SELECT 1}\\n')\n"
+        "h.study('study.yaml')"
+    ),
+    "HB844": python(
+        "part = 'all: {sql: SELECT COUNT(*) AS n FROM visits}'\n"
+        "(folder / 'study.yaml').write_text(f'title: Visits\\nepsilon: 0.1\\nparts: {{{part}}}')\n"
+        "h.study('study.yaml').run()['every']"
+    ),
+    "HB845": sh("hubbub study run study.yaml --to report.docx"),
     "HB791": python(
         "path = folder / 'hubbub.yaml'\n"
         "path.write_text(path.read_text().replace('version: 1', 'version: 1\\nmax_cells: 3', 1))\n"
