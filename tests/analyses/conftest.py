@@ -80,6 +80,7 @@ EXAMPLES: dict[str, str] = {
     "moments": "CALL moments(table => 'visits', columns => ['x'])",
     "pca": "CALL pca(table => 'people', columns => ['x', 'y'])",
     "perceptron": "CALL perceptron(table => 'people', columns => ['x', 'y'], target => 'sick', rounds => 3)",
+    "random_forest": "CALL random_forest(table => 'people', columns => ['x', 'region'], target => 'sick', trees => 2)",
     "single_linkage": "CALL single_linkage(table => 'edges', ends => ['a', 'b'], weight => 'weight', clusters => 9)",
     "spanning_tree": "CALL spanning_tree(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
     "star_count": "CALL star_count(table => 'edges', ends => ['a', 'b'], k => 2, protects => 'node')",

@@ -313,7 +313,10 @@ CASES = (
             ((((0.0, True),),) * 150, ((1.0, False),), ((None, True),)),
         ),
         # weights that are sure of a row, and wrong, come by chance alone; and see `OF_MOMENTS`
-        reach={ADD: {1: 0.99, 2: 0.9, 4: 0.8, 5: 0.7, 6: 0.4}, REPLACE: {1: 0.4, 2: 0.1, 4: 0.4, 5: 0.1, 6: 0.1}},
+        reach={
+            ADD: {1: 0.99, 2: 0.9, 4: 0.8, 5: 0.7, 6: 0.4, 7: 0.4, 8: 0.5},
+            REPLACE: {1: 0.4, 2: 0.1, 4: 0.4, 5: 0.1, 6: 0.1, 7: 0.1, 8: 0.1},
+        },
     ),
     Case(
         "poisson_regression",
@@ -340,6 +343,20 @@ CASES = (
         ),
         # counts that go and counts that come add up in squares, not in norms
         reach={REPLACE: {0: 0.5}},
+    ),
+    Case(
+        "random_forest",
+        {"columns": ["x", "k"], "target": "f", "bins": 2, "trees": 2, "leaves": 4},
+        "x k f",
+        begin=(
+            (
+                (),
+                ((1.0, "a", True),) * 2 + ((1.0, "a", False),) * 2,
+                ((-1.0, "b", True),) * 2 + ((-1.0, "b", False),) * 2,
+            ),
+        ),
+        # as for naive Bayes
+        reach={REPLACE: {0: 0.5, 1: 0.5}},
     ),
     Case("mean_vector", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),
     Case("covariance", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),

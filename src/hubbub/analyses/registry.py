@@ -49,6 +49,7 @@ ANALYSES: Mapping[str, Analysis] = {
     "pca": Analysis("programs.moments", model="PCA"),
     "perceptron": Analysis("programs.perceptron", model="Perceptron"),
     "geography": Analysis("tables.geography", model="Geography"),
+    "random_forest": Analysis("programs.forest", model="RandomForest"),
     "ranges": Analysis("tables.ranges", model="Ranges"),
     "cube": Analysis("tables.cube", model="Cube"),
     "mwem": Analysis("synthetic.mwem"),

@@ -98,7 +98,7 @@ class ProgramMethods(AnalysisCalls[R]):
         rounds: int | None = None,
         **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Release a logistic regression of a binary target, or of one value against all others."""
+        """Release a logistic regression: of each class, or of the value `positive` against all others."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -164,6 +164,30 @@ class ProgramMethods(AnalysisCalls[R]):
         """Release naive Bayes: counts of each class in each bucket of each column."""
         arguments: dict[str, object] = {"table": table, "columns": list(columns), "target": target, "bins": bins}
         return self.call("naive_bayes", arguments, **options)
+
+    def random_forest(
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        trees: int | None = None,
+        leaves: int | None = None,
+        bins: int | None = None,
+        seed: int | None = None,
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release a random forest: trees with random splits, and noisy counts of each class in their leaves."""
+        arguments: dict[str, object] = {
+            "table": table,
+            "columns": list(columns),
+            "target": target,
+            "trees": trees,
+            "leaves": leaves,
+            "bins": bins,
+            "seed": seed,
+        }
+        return self.call("random_forest", arguments, **options)
 
     def frequent_itemsets(
         self,

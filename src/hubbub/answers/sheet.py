@@ -49,6 +49,13 @@ METHODS: Mapping[str, str] = {
     " all conjunctions of values, or over given predicates (Blum, Ligett and Roth). Its rows describe no real person.",
     "median": "The quantile was computed exactly over the bounded contributions of each unit. Random noise was then"
     " added in proportion to how far one unit can move it at this dataset and at similar ones.",
+    "random_forest": "The classes were counted exactly in the buckets of each column over the bounded contributions of"
+    " each unit, and random noise was added. All splits of all trees were drawn at random from these noisy counts. The"
+    " classes in the leaves of each tree were then counted, with random noise. Predictions are means over the trees.",
+    "logistic_regression": "The rows were located and their moments measured with random noise. At weights that follow"
+    " from earlier noisy answers, sums of (label − probability) times the columns were computed exactly over bounded"
+    " contributions of each unit, with random noise, and the weights were moved until these sums would be zero."
+    " Intervals, where there are some, are for the coefficients of the same rows without noise.",
     **dict.fromkeys(
         ("min_cut", "spanning_tree", "single_linkage", "graph_distance", "degree_histogram", "triangle_count"),
         "The numbers were computed exactly on the graph of the counted edges. Random noise was then added in proportion"

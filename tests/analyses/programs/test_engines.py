@@ -15,8 +15,9 @@ from hubbub.analyses.base import Arrays, PreparedAnalysis, Setting
 from hubbub.analyses.programs.hyperplane import hyperplane
 from hubbub.analyses.programs.itemsets import frequent_itemsets
 from hubbub.analyses.programs.kmeans import kmeans
+from hubbub.analyses.programs.logistic import logistic_regression
 from hubbub.analyses.programs.moments import moments, pca
-from hubbub.analyses.programs.regression import linear_regression, logistic_regression
+from hubbub.analyses.programs.regression import linear_regression
 from hubbub.analyses.programs.tree import decision_tree
 from hubbub.analyses.statistics.means import anova
 from hubbub.analyses.statistics.poisson import poisson_regression

@@ -3,6 +3,7 @@
 TESTED: dict[str, str] = {
     "HB204": "tests/server/test_administration.py::test_less_than_was_requested_can_be_approved_and_never_more",
     "HB792": "tests/curator/test_batch.py::test_a_batch_beyond_the_budget_or_with_a_wrong_question_charges_nothing",
+    "HB850": "tests/analyses/programs/test_logistic.py::test_what_cannot_be_is_refused_with_a_remedy",
     "HB841": "tests/curator/test_batch_calls.py::test_a_batch_that_fits_at_no_scale_is_refused",
     "HB127": "tests/server/test_saved.py::test_titles_and_queries_have_bounds",
     "HB128": "tests/server/test_saved.py::test_titles_and_queries_have_bounds",

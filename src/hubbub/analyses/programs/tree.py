@@ -119,7 +119,7 @@ class DecisionTreeAnalysis(PreparedAnalysis):
         for number, leaf in enumerate(leaves):
             leaf.number = number
         target = self.inputs.column(self.inputs.names[-1])
-        return value_cells((_leaf_number(self.inputs, root), tuple(range(len(leaves)))), (target, self.classes))
+        return value_cells((leaf_number(self.inputs, root), tuple(range(len(leaves)))), (target, self.classes))
 
     def _split(self, run: Run, root: Node) -> None:
         """Count every bucket in every leaf with one query, and select a split in each leaf."""
@@ -162,7 +162,7 @@ class DecisionTreeAnalysis(PreparedAnalysis):
         half = float(self.counting.error(Fraction(95, 100)))
         noise = standard_deviation(self.counting)
         names = [json_value(each) for each in self.classes]
-        tree = _tree_json(root, counts, np.full(len(names), 1 / len(names)), noise)
+        tree = tree_json(root, counts, np.full(len(names), 1 / len(names)), noise)
         best = [names[int(np.argmax(_chances(row, np.zeros(len(names)), noise)))] for row in counts]
         outputs = [
             Output("leaf", "text", [text or "all rows" for text in _rules(root)]),
@@ -187,12 +187,12 @@ class DecisionTreeAnalysis(PreparedAnalysis):
         return Published(tuple(outputs), model)
 
 
-def _leaf_number(inputs: ProgramInput, node: Node) -> Expr:
+def leaf_number(inputs: ProgramInput, node: Node) -> Expr:
     """Write the number of the leaf of a row."""
     if node.split is None:
         return whole(node.number)
     col, split = inputs.column(node.split.column), node.split
-    children = [_leaf_number(inputs, child) for child in node.children]
+    children = [leaf_number(inputs, child) for child in node.children]
     if split.threshold is not None:
         return call("case", call("lt", col, real(split.threshold)), *children)
     tests: list[Expr] = []
@@ -207,15 +207,15 @@ def _chances(counts: Floats, before: Floats, noise: float) -> Floats:
     return np.asarray(kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept)))
 
 
-def _tree_json(node: Node, counts: Floats, before: Floats, noise: float) -> dict[str, Any]:
-    """Write a node and all below it; a split whose children all predict the same class is omitted."""
+def tree_json(node: Node, counts: Floats, before: Floats, noise: float, *, pruned: bool = True) -> dict[str, Any]:
+    """Write a node and all below it; if `pruned`, a split whose children all predict the same class is omitted."""
     own = counts[[leaf.number for leaf in node.leaves()]].sum(axis=0)
     chances = _chances(own, before, noise)
     if node.split is None:
         return {"chances": chances.tolist()}
-    children = [_tree_json(child, counts, chances, noise) for child in node.children]
+    children = [tree_json(child, counts, chances, noise, pruned=pruned) for child in node.children]
     ends = [child.get("chances") for child in children]
-    if all(end is not None and int(np.argmax(end)) == int(np.argmax(chances)) for end in ends):
+    if pruned and all(end is not None and int(np.argmax(end)) == int(np.argmax(chances)) for end in ends):
         return {"chances": chances.tolist()}
     split = node.split
     document: dict[str, Any] = {"column": split.column, "children": children, "otherwise": chances.tolist()}
@@ -325,7 +325,7 @@ class DecisionTree:
         data = by_columns(rows, self.columns)
         size = len(next(iter(data.values())))
         out = np.empty((size, len(self.classes)))
-        _fill(self.tree, data, np.arange(size), out)
+        fill_chances(self.tree, data, np.arange(size), out)
         return out
 
     def predict(self, rows: Rows) -> NDArray[np.object_]:
@@ -333,7 +333,8 @@ class DecisionTree:
         return np.asarray(np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(axis=1)])
 
 
-def _fill(node: Mapping[str, Any], data: Mapping[str, NDArray[Any]], at: Integers, out: Floats) -> None:
+def fill_chances(node: Mapping[str, Any], data: Mapping[str, NDArray[Any]], at: Integers, out: Floats) -> None:
+    """Write the probabilities of some rows, whose numbers are given."""
     if "column" not in node:
         out[at] = node["chances"]
         return
@@ -345,4 +346,4 @@ def _fill(node: Mapping[str, Any], data: Mapping[str, NDArray[Any]], at: Integer
     else:
         parts = [at[own == value] for value in node["values"]]
     for child, rows in zip(node["children"], parts, strict=True):
-        _fill(child, data, rows, out)
+        fill_chances(child, data, rows, out)
