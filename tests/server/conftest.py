@@ -146,7 +146,7 @@ def opened(folder: Path, **changes: Any) -> tuple[Service, dict[str, str]]:
 Starter = Callable[..., World]
 
 
-class _Loop:
+class Loop:
     """An event loop in a thread of its own, as long as a `with` block lasts."""
 
     def __enter__(self) -> asyncio.AbstractEventLoop:
@@ -161,10 +161,10 @@ class _Loop:
         self.loop.close()
 
 
-class _InProcess(httpx2.BaseTransport):
+class InProcess(httpx2.BaseTransport):
     """Hands requests to an application in this process, from any thread."""
 
-    def __init__(self, app: FastAPI, loop: asyncio.AbstractEventLoop, client: tuple[str, int]) -> None:
+    def __init__(self, app: Any, loop: asyncio.AbstractEventLoop, client: tuple[str, int]) -> None:
         self._transport = httpx2.ASGITransport(app, client=client)
         self._loop = loop
 
@@ -187,10 +187,10 @@ def in_process(folder: Path, *, ledger: str = "", **changes: Any) -> Iterator[Wo
     service, tokens = opened(folder, **changes)
     with ExitStack() as stack:
         stack.callback(service.close)
-        made, loop = create_app(service), stack.enter_context(_Loop())
+        made, loop = create_app(service), stack.enter_context(Loop())
 
         def make(client: tuple[str, int] = ("203.0.113.9", 50000), **options: Any) -> httpx2.Client:
-            return httpx2.Client(transport=_InProcess(made, loop, client), base_url="http://testserver", **options)
+            return httpx2.Client(transport=InProcess(made, loop, client), base_url="http://testserver", **options)
 
         world = World(folder, service, tokens, "http://testserver", make, app=made)
         stack.enter_context(world.stack)

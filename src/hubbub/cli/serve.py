@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from hubbub.curator.opening import exposed_files, storage_warnings
 from hubbub.errors import ConfigError
 
 if TYPE_CHECKING:
+    from hubbub.server.settings import Settings
     from hubbub.server.state import State
 
 
@@ -55,8 +57,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "HB420", f"--workers must be 1 to {MAX_WORKERS}.", "Use about as many as the machine has cores."
         )
     os.umask(0o077)  # for files that libraries write: copies of data, database logs
+    waiting = None
+    if not Path(args.config).exists() and sys.stdout.isatty():
+        waiting = _set_up(args, console)
+        if waiting is None:
+            return 1
     config = load(Path(args.config))
     closed = exposed_files(config)
+    if waiting is not None and (args.workers > 1 or not _same_address(waiting, args)):
+        waiting.close()
+        waiting = None
     if args.workers > 1:
         return _supervise(args, console, config, closed)
     service = Service.open(Path(args.config), host=args.host, port=args.port, pg_port=args.pg_port)
@@ -69,10 +79,47 @@ def run(args: argparse.Namespace, console: Console) -> int:
         for opened in sockets:
             console.print(f"PostgreSQL clients: port {opened.getsockname()[1]}")
         sys.stdout.flush()
-        serve(service, beside=beside(service, sockets))
+        serve(service, None if waiting is None else [waiting], beside=beside(service, sockets))
     finally:
         service.close()
     return 0
+
+
+def _set_up(args: argparse.Namespace, console: Console) -> socket.socket | None:
+    """Let the owner write hubbub.yaml in a browser; return the port, which stays open, or None after Ctrl-C."""
+    from hubbub.server.setup.app import listen, run
+
+    settings = _settings_without_file(args)
+    listening = listen(settings.port)
+    args.port = listening.getsockname()[1]
+
+    def show(link: str) -> None:
+        console.print(
+            f"There is no {escape(args.config)} yet. Set it up in a browser on this machine:\n\n  {escape(link)}\n\n"
+            "The link works once. Nothing is written before you confirm it. Press Ctrl-C to stop.",
+            soft_wrap=True,
+        )
+        sys.stdout.flush()
+
+    if run(Path(args.config), listening, replace(settings, port=args.port).url, show):
+        return listening
+    listening.close()
+    console.print(f"Stopped. {escape(args.config)} was not written.")
+    return None
+
+
+def _settings_without_file(args: argparse.Namespace) -> "Settings":
+    """Read the settings from the environment and the command line: there is no file yet."""
+    from hubbub.server import settings
+
+    base = Path(args.config).parent
+    return settings.read({}, base=base, folder=base, environment=os.environ, host=args.host, port=args.port, make=False)
+
+
+def _same_address(waiting: socket.socket, args: argparse.Namespace) -> bool:
+    """Return whether the server listens where the set-up page did."""
+    settings = _settings_without_file(args)
+    return (settings.host, settings.port) == waiting.getsockname()[:2] and settings.certificate is None
 
 
 def _supervise(args: argparse.Namespace, console: Console, config: Config, closed: list[Path]) -> int:

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -76,7 +76,7 @@ def check(path: Path, text: str, *, confined: bool = False) -> CheckResult:
     if len(text) > MAX_CHARACTERS:
         problem = ConfigError("HB400", f"The text has more than {MAX_CHARACTERS} characters.", "Shorten it.")
         return CheckResult(None, (problem,), "")
-    config, problems = _check_text(path, text, now if confined else None)
+    config, problems = check_text(path, text, now if confined else None)
     return CheckResult(config, tuple(problems), "\n".join(difference))
 
 
@@ -103,7 +103,7 @@ def rewrite(
                 "Reload it and repeat your edit.",
             )
         text = make(now.text)
-        config, problems = _check_text(path, text, now.text if confined else None)
+        config, problems = check_text(path, text, now.text if confined else None)
         if config is None:
             raise problems[0]
         if accept is not None:
@@ -111,6 +111,26 @@ def rewrite(
         if text != now.text:
             _replace(path, text)
         return digest(text)
+
+
+def create(path: Path, text: str) -> Config:
+    """Check a text, write it as a new file, and return what it says; an existing file stays as it is."""
+    config, problems = check_text(path, text, None)
+    if config is None:
+        raise problems[0]
+    draft = _write(path, text)
+    try:
+        path.hardlink_to(draft)  # unlike a rename, this replaces nothing
+        sync_folder(path.parent)
+    except FileExistsError:
+        raise ConfigError(
+            "HB419", f"{path} already exists.", "Stop the server with Ctrl-C and start it again to use that file."
+        ) from None
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        draft.unlink()
+    return replace(config, path=path)
 
 
 def apply(path: Path, text: str, *, expected: str) -> str:
@@ -348,7 +368,7 @@ def _replace(path: Path, text: str) -> None:
         sync_folder(target.parent)
 
 
-def _check_text(path: Path, text: str, now: str | None) -> tuple[Config | None, list[HubbubError]]:
+def check_text(path: Path, text: str, now: str | None) -> tuple[Config | None, list[HubbubError]]:
     """Check data, policy, and server settings of a text as if it were the file.
 
     With `now`, the current text, the rules for remote edits are applied before any file is opened.
@@ -365,12 +385,13 @@ def _check_text(path: Path, text: str, now: str | None) -> tuple[Config | None, 
 
 
 def _write(path: Path, text: str) -> Path:
-    """Durably write a text beside the file, with the permissions of the file."""
+    """Durably write a text beside the file, with the permissions of the file if it exists."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
-            os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+            if path.exists():
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())

@@ -76,10 +76,10 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            if _declared(scope) > MAX_BODY:
+            if declared_length(scope) > MAX_BODY:
                 await ProblemResponse(too_large(), number)(scope, receive, send_response)
             else:
-                await self._app(scope, _bounded(receive), send_response)
+                await self._app(scope, bounded(receive), send_response)
         except Exception as error:  # noqa: BLE001 - its text may hold data, so it is neither sent nor logged
             _log.error(
                 "failed",
@@ -132,12 +132,13 @@ def too_large() -> HubbubError:
     return ParameterError("HB162", f"The body is larger than {MAX_BODY} bytes.", "Send a smaller body.")
 
 
-def _declared(scope: Scope) -> int:
+def declared_length(scope: Scope) -> int:
+    """Return the length that a request declares for its body."""
     text = Headers(scope=scope).get("content-length", "0")
     return int(text) if text.isdecimal() and len(text) < 20 else 0
 
 
-def _bounded(receive: Receive) -> Receive:
+def bounded(receive: Receive) -> Receive:
     """Limit size and duration of the body as it arrives; the declared length may be wrong or missing."""
     size, complete, until = 0, False, clock() + BODY_SECONDS
 

@@ -95,7 +95,7 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/explain/crowd/{number}/cancel", crowd.cancel, method="POST"),
         page("/explain/crowd/{number}", crowd.run),
         page("/explain/{name}", screens.show),
-        Mount("/static", _Assets(directory=HERE / "static")),
+        Mount("/static", Assets(directory=HERE / "static")),
     ]
 
     app.router.routes.extend([*routes, _Rest(page("/{rest:path}", _nothing, signed_in=False))])
@@ -105,7 +105,7 @@ def _nothing(_: Visit) -> Response:
     raise not_found("page at this address")
 
 
-class _Assets(StaticFiles):
+class Assets(StaticFiles):
     """Style and script, which browsers may cache and revalidate."""
 
     def file_response(self, *args: Any, **options: Any) -> Response:
@@ -126,4 +126,4 @@ class _Rest(Route):
         return (Match.NONE, {}) if scope.get("path", "").startswith("/api/") else super().matches(scope)
 
 
-__all__ = ["mount"]
+__all__ = ["Assets", "mount"]

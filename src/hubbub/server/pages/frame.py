@@ -158,7 +158,7 @@ class Frame:
         self.service = service
         settings = service.settings
         self.sessions = Sessions(settings.secret, service.accounts, secure=settings.secure)
-        self.environment = _environment()
+        self.environment = environment()
 
     def route(
         self, path: str, handler: Handler, *, method: str = "GET", signed_in: bool = True, files: int = 0
@@ -248,10 +248,11 @@ async def _fields(request: Request, files: int) -> tuple[dict[str, str], dict[st
         ) from None
 
 
-def _environment() -> Environment:
-    environment = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters |= {
+def environment() -> Environment:
+    """Return the templates with their filters."""
+    templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
+    templates.trim_blocks = templates.lstrip_blocks = True
+    templates.filters |= {
         "brief": brief,
         "down": round_down,
         "fraction": lambda text: brief(Fraction(text)),
@@ -260,8 +261,8 @@ def _environment() -> Environment:
         # for an attribute; the template escapes it like any text
         "tojson_text": lambda value: json.dumps(value, ensure_ascii=False),
     }
-    environment.globals |= {"answer_table": answer_table, "noise": noise, "paid": paid}
-    return environment
+    templates.globals |= {"answer_table": answer_table, "noise": noise, "paid": paid}
+    return templates
 
 
 def paid(release: Release) -> str:

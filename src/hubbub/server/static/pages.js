@@ -70,6 +70,26 @@ function slider() {
   });
 }
 
+// On the set-up page, the slider selects among budgets, each with its sentence from the server.
+function meaningSliders() {
+  for (const range of document.querySelectorAll("input[data-meanings]")) {
+    const meanings = JSON.parse(range.dataset.meanings), field = document.getElementById(range.dataset.field);
+    const words = document.getElementById(range.dataset.sentence);
+    range.closest(".slider").hidden = false;
+    range.addEventListener("input", () => {
+      const chosen = meanings[Number(range.value)];
+      field.value = chosen.epsilon;
+      words.textContent = chosen.sentence;
+      range.setAttribute("aria-valuetext", "ε = " + chosen.epsilon);
+    });
+    field.addEventListener("input", () => {
+      const chosen = meanings.findIndex((each) => Number(each.epsilon) === Number(field.value));
+      words.textContent = chosen < 0 ? "" : meanings[chosen].sentence;
+      if (chosen >= 0) range.value = String(chosen);
+    });
+  }
+}
+
 // A button beside each snippet copies it.
 function copyButtons() {
   if (!navigator.clipboard) return;
@@ -263,4 +283,4 @@ function screens() {
   });
 }
 
-ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); findRows(); scrollers(); keys(); });
+ready(() => { examples(); slider(); meaningSliders(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); findRows(); scrollers(); keys(); });
