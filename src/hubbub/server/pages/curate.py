@@ -11,15 +11,19 @@ from typing import Any, cast
 from starlette.responses import Response
 
 from hubbub.accounting.filters import Budget
-from hubbub.answers.budget import COMPOSED, BudgetOverview
+from hubbub.answers.budget import COMPOSED, BudgetOverview, CapState
+from hubbub.config.json_schema import SCHEMA
+from hubbub.config.summary import protected_unit
 from hubbub.core import numbers
 from hubbub.core.numbers import readable, round_up
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.server import page_plots as plots
+from hubbub.server.budget_forecast import forecast
+from hubbub.server.config_editor import digest
 from hubbub.server.pages.frame import Visit, drawing, require_role
 from hubbub.server.pages.home import spent
 from hubbub.server.problems import not_found, status_of
-from hubbub.server.state import Role
+from hubbub.server.state import Role, TokenRecord
 
 #: Number of most recent charges in the spending plot.
 _MAX_CHARGES = 500
@@ -100,8 +104,11 @@ def issue(visit: Visit) -> Response:
 
 
 def revoke(visit: Visit) -> Response:
-    """Revoke a token."""
+    """Revoke a token, after the owner has confirmed it."""
     number = visit.form.get("id", "")
+    if visit.form.get("confirm") != "yes":
+        found = [each for each in visit.service.administration.tokens(visit.principal) if each.id == number]
+        return _page(visit, revoking=found, problem=None if found else not_found(f"token {number!r}"))
     return _done(visit, lambda: visit.service.administration.revoke(visit.principal, number), "revoked", "tokens")
 
 
@@ -112,8 +119,10 @@ def check(visit: Visit) -> Response:
 
 
 def apply(visit: Visit) -> Response:
-    """Apply a new hubbub.yaml, if the file has not changed since it was shown."""
+    """Apply a new hubbub.yaml, if its changes were shown, and the file has not changed since."""
     text, expected = _text(visit), visit.form.get("hash", "")
+    if visit.form.get("checked") != digest(text):  # the owner went on editing
+        return check(visit)
     try:
         visit.service.administration.apply(visit.principal, text, expected)
     except HubbubError as error:
@@ -156,6 +165,7 @@ def _page(
     checked: dict[str, Any] | None = None,
     config_text: str | None = None,
     removing: str = "",
+    revoking: Sequence[TokenRecord] = (),
 ) -> Response:
     service, principal = visit.service, visit.principal
     require_role(visit, "owner", "auditor")
@@ -181,7 +191,10 @@ def _page(
         removed=service.administration.removed_analysts(principal) if owner else (),
         private=sorted(names),
         tokens=service.administration.tokens(principal) if owner else [],
+        revoking=revoking,
+        schema=SCHEMA,
         checked=checked,
+        checked_hash=digest(config_text) if checked and config_text is not None else "",
         diff=_diff(checked["diff"]) if checked else [],
         config_text=config_text if draft is None or config_text is not None else draft.text,
         # an edit is based on the text that its author saw
@@ -211,23 +224,40 @@ def _analysts(visit: Visit, views: Sequence[BudgetOverview]) -> list[dict[str, A
 
 
 def _spending(visit: Visit, dataset: str, views: Sequence[BudgetOverview]) -> dict[str, Any]:
-    """Return the plot of what each analyst has spent on a dataset, by the same figures as their caps."""
+    """Return one dataset: its budget, how long that lasts, and what each analyst has spent of their cap."""
     own = [(view.analyst, state) for view in views if view.dataset == dataset for state in view.caps]
     caps = {name: state for name, state in own if state.scope == "analyst"}
     past = visit.service.catalog.spending(visit.principal, dataset, limit=_MAX_CHARGES)
     series = {name: [(time, float(amount)) for time, amount in past.get(name, ())] for name in (*caps, *past)}
-    cap = next((c for c in visit.service.current.config.policy.datasets[dataset] if c.scope == "dataset"), None)
-    drawn = ""
+    config = visit.service.current.config
+    cap = next((c for c in config.policy.datasets[dataset] if c.scope == "dataset"), None)
+    total = next((state for _, state in own if state.scope == "dataset"), None)
+    now, drawn = datetime.now(UTC), ""
     if past:
         start = min(points[0][0] for points in past.values())
         most = float(cap.budget.epsilon) if cap else 0.0
-        drawn = drawing(plots.over_time(series, cap=most, start=start, end=datetime.now(UTC)))
-    totals = [
+        drawn = drawing(plots.over_time(series, cap=most, start=start, end=now))
+    people = [
         (name, spent(caps[name]) if name in caps else f"{round_up(past[name][-1][1])} spent, removed")
         for name in series
     ]
-    note = COMPOSED if any(state.composed for state in caps.values()) else ""
-    return {"dataset": dataset, "drawing": drawn, "totals": totals, "note": note}
+    composed = any(state.composed for state in caps.values())
+    return {
+        "dataset": dataset,
+        "protected": protected_unit(config.datasets[dataset]),
+        "bar": drawing(plots.budget(total.spent, total.epsilon)) if total else "",
+        "total": _of_all(total) if total else "",
+        "forecast": forecast(past, total.left, now) if total and not total.per and not total.block else "",
+        "drawing": drawn,
+        "people": people,
+        "note": COMPOSED if composed else "",
+    }
+
+
+def _of_all(state: CapState) -> str:
+    """Say what all analysts together have spent of the budget of a dataset."""
+    when = f" this {state.per}" if state.per else f" in {state.block}" if state.block else ""
+    return f"{spent(state)} by all analysts{when}"
 
 
 def _diff(text: str) -> list[tuple[str, str]]:
