@@ -254,6 +254,66 @@ def test_the_auditor_verifies_the_ledger_and_prints_the_report(desk: Callable[..
     expect(auditor.locator("header.top")).to_be_hidden()
 
 
+def test_the_editor_of_hubbub_yaml_colors_completes_and_shows_changes_before_it_saves(
+    desk: Callable[..., Any], served: Any
+) -> None:
+    page = desk().sign_in("owner")
+    page.goto("/curate")
+    editor = page.get_by_label("Datasets, privacy units, bounds, and caps")
+    expect(page.locator(".editor .y-comment").first).to_contain_text("# The demo's data")
+    expect(page.locator(".editor .y-key").first).to_have_text("version:")
+    expect(page.locator(".editor .y-number").first).to_have_text("1")
+    assert page.locator(".editor .paint").text_content() == editor.input_value() + "\n"
+    editor.evaluate("(box) => box.setSelectionRange(box.value.indexOf('    budget'), box.value.indexOf('    budget'))")
+    editor.focus()
+    page.keyboard.insert_text("    fail\n")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("group", name="Possible here").get_by_role("button")).to_have_text(["failures"])
+    page.keyboard.press("Control+ ")
+    page.keyboard.press("Enter")
+    expect(editor).to_be_focused()
+    page.keyboard.insert_text("5")
+    # within braces: the keys of a cap, whose other key is there already
+    editor.evaluate("(box) => { const at = box.value.indexOf('30, delta') + 4; box.setSelectionRange(at, at); }")
+    page.keyboard.insert_text("per_q")
+    expect(page.get_by_role("group", name="Possible here").get_by_role("button")).to_have_text(["per_query"])
+    for _ in "per_q":
+        page.keyboard.press("Backspace")
+    expect(page.get_by_role("button", name="Apply")).to_have_count(0)
+    page.get_by_role("button", name="Check and show changes").click()
+    expect(page.locator(".diff .plus").last).to_have_text("+    failures: 5")
+    assert "failures" not in (served.folder / "hubbub.yaml").read_text()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("status").first).to_contain_text("hubbub.yaml was updated")
+    assert "    failures: 5\n" in (served.folder / "hubbub.yaml").read_text()
+
+
+def test_a_card_for_each_dataset_and_a_token_that_is_revoked_after_a_question(
+    desk: Callable[..., Any], served: Any
+) -> None:
+    page = desk().sign_in("ana")
+    ask(page)
+    spend(page)
+    owner = desk().sign_in("owner")
+    owner.goto("/curate")
+    card = owner.get_by_role("region", name="health")
+    expect(card).to_contain_text("0.5 of ε = 30 spent by all analysts")
+    expect(card).to_contain_text("ε = 0.5 was spent in the last 30 days. At this rate, the rest lasts until about")
+    expect(card).to_contain_text("ana: 0.5 of ε = 10 spent")
+    expect(owner.get_by_role("region", name="wards")).to_contain_text("Nothing was spent in the last 30 days.")
+    row = owner.locator("#tokens tbody tr").filter(has_text=served.tokens["ana"][4:16])
+    row.get_by_role("button", name="Revoke…").click()
+    expect(owner.get_by_role("alert")).to_contain_text("cannot be revived")
+    owner.get_by_role("link", name="Cancel").click()
+    page.goto("/releases")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Releases")
+    row.get_by_role("button", name="Revoke…").click()
+    owner.get_by_role("alert").get_by_role("button", name="Revoke").click()
+    expect(owner.get_by_role("status").first).to_contain_text("The token was revoked")
+    page.goto("/releases")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
 #: What is wider than it shows and cannot be scrolled by keyboard.
 STUCK = """[...document.querySelectorAll(".scroll, .results, pre")].filter(
     (place) => place.scrollWidth > place.clientWidth + 1 && place.tabIndex !== 0).length"""

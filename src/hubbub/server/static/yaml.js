@@ -68,8 +68,8 @@ function schemaAt(schema, path) {
 
 function yamlEditor(editor) {
   const schema = JSON.parse(editor.dataset.schema), frame = editor.closest(".editor");
-  const paint = document.createElement("pre");
-  paint.className = "code";
+  const paint = document.createElement("div");
+  paint.className = "paint";
   paint.setAttribute("aria-hidden", "true");
   frame.prepend(paint);
   frame.classList.add("on");
