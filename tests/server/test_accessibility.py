@@ -19,6 +19,8 @@ from tests.fixtures.monthly_visits import YAML as MONTHLY
 from tests.fixtures.page_visits import token
 from tests.server.conftest import YAML, World, behind_a_port, lay_out
 
+from hubbub.server.accounts import Principal
+
 GROUPED = "SELECT health, COUNT(*) AS n FROM health GROUP BY health"
 #: Routes that answer with a file, not with a page.
 FILES = {
@@ -95,6 +97,7 @@ def furnish(world: World) -> dict[str, str]:
     assert world.ask(sql=GROUPED, epsilon="2").json()["code"] == "HB910"
     waiting = world.client("ana").get("/api/v1/releases").json()["releases"][0]
     published = world.client("owner").post("/api/v1/publications", json={"release": int(release), "title": "Health"})
+    assert world.service.comments.add(Principal("ana", "analyst", None, 0), int(release), "Fewer than last year.").id
     body = {"name": "monthly", "sql": SQL, "every": "month", "epsilon": "0.25", "first": "2026-01"}
     assert world.client("ana").post("/api/v1/schedules", json=body).status_code == 201
     world.service.scheduler.turn()

@@ -103,6 +103,8 @@ FORMS = (
     f"/dashboards/{'x' * 16}/remove",
     "/releases/1/publish",
     "/releases/1/withdraw",
+    "/releases/1/comments",
+    "/releases/1/uncomment",
     "/schedules",
     "/schedules/ana/monthly/remove",
     "/reviews/1",

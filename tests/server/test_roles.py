@@ -17,6 +17,7 @@ from hubbub.server.api import administration, attacks, publications, queries, re
 from hubbub.server.attack_service import AttackService, CrowdService
 from hubbub.server.audit_service import AuditService
 from hubbub.server.catalog_service import CatalogService
+from hubbub.server.comment_service import CommentService
 from hubbub.server.news_service import NewsService
 from hubbub.server.publication_service import PublicationService
 from hubbub.server.query_service import QueryService
@@ -103,6 +104,7 @@ MATRIX: dict[str, set[str]] = {
     "schedules.show": {"owner", "analyst", "auditor"},
     "schedules.add": {"owner", "analyst"},
     "schedules.remove": {"owner", "analyst"},
+    **{f"comments.{name}": {"owner", "analyst", "auditor"} for name in ("list", "add", "remove")},
     **{f"saved.{name}": {"analyst"} for name in ("questions", "dashboards", "save", "question", "remove")},
     **{f"saved.{name}": {"analyst"} for name in ("dashboard", "share", "remove_dashboard")},
     "news.changes": {"analyst"},
@@ -129,6 +131,7 @@ PARTS: dict[str, type] = {
     "schedules": ScheduleService,
     "reviews": ReviewService,
     "sandbox": SandboxService,
+    "comments": CommentService,
     "saved": SavedService,
     "news": NewsService,
 }

@@ -67,6 +67,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE visits (analyst TEXT PRIMARY KEY, seen BIGINT NOT NULL, caps TEXT NOT NULL, since BIGINT,"
         " before TEXT)",
     ),
+    (
+        "CREATE TABLE comments (id [serial], release BIGINT NOT NULL, author TEXT NOT NULL, role TEXT NOT NULL,"
+        " text TEXT NOT NULL, at BIGINT NOT NULL)",
+        "CREATE INDEX comments_of ON comments (release, id)",
+    ),
 )
 
 

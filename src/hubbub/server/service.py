@@ -22,6 +22,7 @@ from hubbub.server.attack_service import AttackService, CrowdService
 from hubbub.server.audit_service import AuditService
 from hubbub.server.board import Board, SharedFigures, SharedQueries
 from hubbub.server.catalog_service import CatalogService
+from hubbub.server.comment_service import CommentService
 from hubbub.server.current_curator import CurrentCurator
 from hubbub.server.free_pool import FreePool, ReservedThreads
 from hubbub.server.job_registry import JobRegistry
@@ -61,6 +62,7 @@ class Service:
     service.reviews         answers that wait for approval
     service.sandbox         any question on made-up rows, free
     service.saved           saved questions and dashboards
+    service.comments        comments on releases
     service.news            what changed since an analyst's last visit
     service.schedules       queries that run once for each block; `service.scheduler` runs them
     """
@@ -100,6 +102,7 @@ class Service:
         accounts = self.accounts
         self.schedules = ScheduleService(self.current, self.pool, self.state.attempts, accounts.shut_out)
         self.saved = SavedService(self.state, self.accounts)
+        self.comments = CommentService(self.catalog, self.state, self.accounts)
         self.news = NewsService(self.catalog, self.state, self.accounts)
         self.scheduler = Scheduler(self.current, self.queries, self.state.attempts, accounts.clock, accounts.shut_out)
         self._closing = threading.Lock()

@@ -8,6 +8,7 @@
     state.feeds     the streams that a feeder token may feed
     state.publications  who published or withdrew which release, and when
     state.attempts  scheduled queries that were tried and have no answer
+    state.comments  comments on releases
     state.questions, state.dashboards  what analysts saved
     state.visits    when each analyst last opened the home page, and their caps then
 
@@ -22,6 +23,7 @@ from hubbub.config import Config
 from hubbub.curator.opening import folder_of, is_postgres
 from hubbub.errors import ParameterError
 from hubbub.server.attempts import AttemptTable
+from hubbub.server.comments import CommentTable
 from hubbub.server.database import Database, PostgresDatabase, SqliteDatabase
 from hubbub.server.saved import DashboardTable, QuestionTable, VisitTable
 
@@ -444,6 +446,7 @@ class State:
         self.feeds = FeedTable(database)
         self.publications = PublicationTable(database)
         self.attempts = AttemptTable(database)
+        self.comments = CommentTable(database)
         self.questions = QuestionTable(database)
         self.dashboards = DashboardTable(database)
         self.visits = VisitTable(database)

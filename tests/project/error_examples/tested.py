@@ -161,4 +161,11 @@ TESTED: dict[str, str] = {
     "HB868": "tests/server/test_publication_approval.py::test_nobody_approves_their_own",
     "HB869": "tests/server/test_publication_approval.py::test_one_person_declines_with_a_reason",
     "HB732": "tests/config/test_ownership.py::test_the_owner_must_be_in_the_same_source",
+    "HB382": "tests/server/test_setup.py::test_only_the_browser_that_opened_the_link_gets_in",
+    "HB383": "tests/server/test_setup.py::test_another_host_is_refused",
+    "HB384": "tests/server/test_setup.py::test_files_are_chosen_from_the_folder_alone",
+    "HB385": "tests/server/test_setup.py::test_an_address_with_a_password_is_refused",
+    "HB386": "tests/server/test_setup.py::test_an_address_with_a_password_is_refused",
+    "HB387": "tests/server/test_setup.py::test_a_wrong_step_is_explained_and_changes_nothing",
+    "HB388": "tests/server/test_setup.py::test_a_wrong_step_is_explained_and_changes_nothing",
 }

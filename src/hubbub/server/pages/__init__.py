@@ -51,6 +51,8 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/releases/{numbers}.{form:str}", releases.export),
         page("/releases/{number:int}/publish", published.publish, method="POST"),
         page("/releases/{number:int}/withdraw", published.withdraw, method="POST"),
+        page("/releases/{number:int}/comments", releases.comment, method="POST"),
+        page("/releases/{number:int}/uncomment", releases.remove_comment, method="POST"),
         page("/releases/{numbers}", releases.show),
         page("/saved", saved.index),
         page("/saved", saved.save, method="POST"),

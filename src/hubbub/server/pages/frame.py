@@ -74,6 +74,8 @@ NOTICES = {
     "shared": "Every analyst of this server who has the address can now open this dashboard.",
     "unshared": "Only you can open this dashboard now.",
     "dashboard-removed": "The dashboard was removed. Its questions are still saved.",
+    "commented": "Your comment was added.",
+    "uncommented": "The comment was removed.",
     "applied": "hubbub.yaml was updated. The previous version is kept as hubbub.yaml.previous.",
 }
 

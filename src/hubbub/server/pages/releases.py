@@ -57,7 +57,21 @@ def show(visit: Visit) -> Response:
         joinable=any(output.joint is not None for output in release.outputs),
         methods=methods(release),
         publications=actions,
+        comments=None if combined else visit.service.comments.list(visit.principal, number_of(numbers)),
     )
+
+
+def comment(visit: Visit) -> Response:
+    """Comment on a release."""
+    number = visit.request.path_params["number"]
+    visit.service.comments.add(visit.principal, number, visit.form.get("text", ""))
+    return visit.go(f"/releases/{number}#comments", "commented")
+
+
+def remove_comment(visit: Visit) -> Response:
+    """Remove a comment."""
+    release = visit.service.comments.remove(visit.principal, number_of(visit.form.get("comment", "")))
+    return visit.go(f"/releases/{release}#comments", "uncommented")
 
 
 def export(visit: Visit) -> Response:
