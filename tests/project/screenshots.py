@@ -16,10 +16,13 @@ import uvicorn
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from hubbub.demo import lay_out
+from hubbub.demo import HERE, lay_out
 from hubbub.server.app import create_app, uvicorn_config
 from hubbub.server.service import Service
 from hubbub.server.settings import Settings
+from hubbub.server.setup.app import create_app as create_setup
+from hubbub.server.setup.draft import SetupDraft
+from hubbub.server.setup.pages import SetupPages
 
 PLACE = Path(__file__).parents[2] / "docs" / "pages"
 WIDTHS = (1280, 390)
@@ -82,6 +85,36 @@ def ask(page: Page, sql: str, epsilon: str, groups: str, button: str) -> None:
     page.wait_for_selector("#answer, #estimated")
 
 
+def set_up(browser: Browser, width: int) -> None:
+    """Take a picture of the set-up page, at the budget."""
+    with TemporaryDirectory() as folder:
+        shutil.copyfile(HERE / "health.csv", Path(folder) / "health.csv")
+        setup = SetupPages(SetupDraft(Path(folder) / "hubbub.yaml"), "", _go_on)
+        server = uvicorn.Server(uvicorn.Config(create_setup(setup), log_config=None, lifespan="off"))
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            thread = threading.Thread(target=server.run, args=[[listening]])
+            thread.start()
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            page = browser.new_context(base_url=url, viewport={"width": width, "height": 800}).new_page()
+            page.goto(f"/setup?token={setup.access.link_token}")
+            page.get_by_role("button", name="Begin").click()
+            page.get_by_role("button", name="Use these files").click()
+            page.get_by_label("A column says it").check()
+            page.get_by_label("Column", exact=True).select_option("person")
+            page.get_by_role("button", name="Continue").click()
+            page.wait_for_url("**/setup/columns")
+            page.get_by_role("button", name="Continue").click()
+            page.wait_for_url("**/setup/budget")
+            page.get_by_role("slider").fill("6")
+            keep(page, "setup")
+            server.should_exit = True
+            thread.join()
+
+
+async def _go_on() -> None:
+    """Nothing starts after the set-up of a picture."""
+
+
 def saved(page: Page) -> str:
     """Save two questions on a dashboard, and return its address."""
     for title, (sql, epsilon, groups) in zip(("Many visits", "Visits by plan"), QUESTIONS, strict=True):
@@ -139,6 +172,7 @@ def main() -> None:
         other.get_by_role("button", name="Send request").click()
         other.wait_for_selector(".notice")
         for width in WIDTHS:
+            set_up(browser, width)
             page = entered(browser, url, ana, width)
             keep(page, "home")
             ask(page, LAST, "0.2", "1", "Estimate (free)")

@@ -288,6 +288,28 @@ def test_the_editor_of_hubbub_yaml_colors_completes_and_shows_changes_before_it_
     assert "    failures: 5\n" in (served.folder / "hubbub.yaml").read_text()
 
 
+def test_the_tour_marks_what_it_talks_about_and_can_be_left(desk: Callable[..., Any]) -> None:
+    page = desk().sign_in("ana")
+    page.goto("/ask")
+    page.get_by_text("New here? A tour of this page").click()
+    page.get_by_role("button", name="Show me").click()
+    panel = page.get_by_role("dialog", name="Tour")
+    marked = [page.locator("#examples-heading"), page.locator("#sql"), page.locator("#epsilon"), None, None, None]
+    marked[3:5] = [page.get_by_role("button", name="Estimate (free)"), page.get_by_role("button", name="Run for ε")]
+    for number, place in enumerate(marked, 1):
+        expect(panel).to_contain_text(f"{number} of 6: ")
+        expect(page.locator(".toured")).to_have_count(0 if place is None else 1)
+        if place is not None:
+            expect(place).to_have_class(re.compile("toured"))
+        page.keyboard.press("Enter")  # Next has the focus
+    expect(panel).to_have_count(0)
+    expect(page.get_by_role("button", name="Show me")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(page.locator(".toured")).to_have_count(0)
+
+
 def test_a_card_for_each_dataset_and_a_token_that_is_revoked_after_a_question(
     desk: Callable[..., Any], served: Any
 ) -> None:

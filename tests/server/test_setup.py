@@ -18,8 +18,8 @@ from hubbub.engines.duckdb.connection import guess_types
 from hubbub.errors import ConfigError
 from hubbub.server.middleware import HEADERS
 from hubbub.server.setup.app import create_app, listen
-from hubbub.server.setup.draft import Draft
-from hubbub.server.setup.pages import Setup
+from hubbub.server.setup.draft import SetupDraft
+from hubbub.server.setup.pages import SetupPages
 from hubbub.server.setup.sources import choose_files, files_in, tables_of
 
 CSV = "patient,age,region,seen\n1,30,North,2024-01-02\n1,31,North,2024-02-03\n2,50,South,2024-03-04\n"
@@ -47,7 +47,7 @@ class Place:
     """A folder without hubbub.yaml, and its set-up page."""
 
     folder: Path
-    setup: Setup
+    setup: SetupPages
     transport: InProcess
     finished: list[str]
 
@@ -90,7 +90,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     async def finish() -> None:
         finished.append("yes")
 
-    setup = Setup(Draft(tmp_path / "hubbub.yaml"), "http://127.0.0.1:8321", finish)
+    setup = SetupPages(SetupDraft(tmp_path / "hubbub.yaml"), "http://127.0.0.1:8321", finish)
     with Loop() as loop:
         yield Place(tmp_path, setup, InProcess(create_app(setup), loop, ("127.0.0.1", 50000)), finished)
 

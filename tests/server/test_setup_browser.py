@@ -13,22 +13,22 @@ from playwright.sync_api import Browser, Page, expect
 from hubbub.config import load
 from hubbub.demo import HERE
 from hubbub.server.setup.app import create_app
-from hubbub.server.setup.draft import Draft
-from hubbub.server.setup.pages import Setup
+from hubbub.server.setup.draft import SetupDraft
+from hubbub.server.setup.pages import SetupPages
 
 
 @pytest.fixture
-def setup(tmp_path: Path) -> Setup:
+def setup(tmp_path: Path) -> SetupPages:
     shutil.copyfile(HERE / "health.csv", tmp_path / "health.csv")
 
     async def finished() -> None:
         """Go on, so that the test can look at the last page."""
 
-    return Setup(Draft(tmp_path / "hubbub.yaml"), "http://127.0.0.1:8321", finished)
+    return SetupPages(SetupDraft(tmp_path / "hubbub.yaml"), "http://127.0.0.1:8321", finished)
 
 
 @pytest.fixture
-def url(setup: Setup) -> Iterator[str]:
+def url(setup: SetupPages) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(create_app(setup), log_config=None, lifespan="off"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=[[listening]])
@@ -47,7 +47,7 @@ def go_on(page: Page, button: str, step: str) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 1280])
-def test_an_owner_sets_hubbub_up(browser: Browser, url: str, setup: Setup, tmp_path: Path, width: int) -> None:
+def test_an_owner_sets_hubbub_up(browser: Browser, url: str, setup: SetupPages, tmp_path: Path, width: int) -> None:
     context = browser.new_context(base_url=url, viewport={"width": width, "height": 800})
     complaints: list[str] = []
     page = context.new_page()

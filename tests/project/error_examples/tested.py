@@ -161,6 +161,8 @@ TESTED: dict[str, str] = {
     "HB868": "tests/server/test_publication_approval.py::test_nobody_approves_their_own",
     "HB869": "tests/server/test_publication_approval.py::test_one_person_declines_with_a_reason",
     "HB732": "tests/config/test_ownership.py::test_the_owner_must_be_in_the_same_source",
+    "HB389": "tests/server/test_comments.py::test_texts_have_bounds",
+    "HB390": "tests/server/test_comments.py::test_a_release_takes_so_many_comments_and_no_more",
     "HB382": "tests/server/test_setup.py::test_only_the_browser_that_opened_the_link_gets_in",
     "HB383": "tests/server/test_setup.py::test_another_host_is_refused",
     "HB384": "tests/server/test_setup.py::test_files_are_chosen_from_the_folder_alone",

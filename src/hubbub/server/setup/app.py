@@ -18,13 +18,13 @@ from hubbub.errors import AccessError, ConfigError
 from hubbub.server.middleware import HEADERS, MAX_BODY, bounded, declared_length, too_large
 from hubbub.server.problems import ProblemResponse
 from hubbub.server.setup.access import Access
-from hubbub.server.setup.draft import Draft
-from hubbub.server.setup.pages import Setup
+from hubbub.server.setup.draft import SetupDraft
+from hubbub.server.setup.pages import SetupPages
 
 LOOPBACK = "127.0.0.1"
 
 
-def create_app(setup: Setup) -> ASGIApp:
+def create_app(setup: SetupPages) -> ASGIApp:
     """Build the application."""
     return _Guard(Starlette(routes=setup.routes()), setup.access)
 
@@ -54,7 +54,7 @@ def run(path: Path, listening: socket.socket, url: str, show: Callable[[str], No
             each.close()  # now, so that whoever connects from here on waits for the server that comes next
         server.should_exit = True
 
-    setup = Setup(Draft(path), url, finished)
+    setup = SetupPages(SetupDraft(path), url, finished)
     server = uvicorn.Server(
         uvicorn.Config(
             create_app(setup),

@@ -20,7 +20,7 @@ from hubbub.core.schema import Kind
 from hubbub.engines.base import Field
 from hubbub.errors import ConfigError
 from hubbub.server import config_editor
-from hubbub.server.setup.sources import Table
+from hubbub.server.setup.sources import OfferedTable
 
 STEPS = {
     "data": "Data",
@@ -40,13 +40,13 @@ Form = Mapping[str, str]
 
 
 @dataclass
-class Draft:
+class SetupDraft:
     """The state of the page."""
 
     path: Path
     address: str = ""
-    offered: list[Table] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    offered: list[OfferedTable] = field(default_factory=list)
+    tables: list[OfferedTable] = field(default_factory=list)
     choices: dict[str, TableChoice] = field(default_factory=dict)
     analyst: str = "ana"
     done: set[str] = field(default_factory=set)
@@ -61,11 +61,11 @@ class Draft:
         return list(STEPS).index(step) <= list(STEPS).index(self.next)
 
     @property
-    def private(self) -> list[Table]:
+    def private(self) -> list[OfferedTable]:
         """The tables that are about people."""
         return [table for table in self.tables if not self.choices[table.name].public]
 
-    def take_tables(self, tables: list[Table]) -> None:
+    def take_tables(self, tables: list[OfferedTable]) -> None:
         """Start from other tables; what was chosen for a table that stays is kept."""
         former = {table.name: table for table in self.tables}
         kept = {t.name: self.choices[t.name] for t in tables if former.get(t.name) == t}

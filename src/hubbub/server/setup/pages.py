@@ -29,7 +29,7 @@ from hubbub.server.pages import Assets
 from hubbub.server.pages.frame import HERE, THEME, VERSION, environment
 from hubbub.server.problems import status_of
 from hubbub.server.setup.access import COOKIE, Access
-from hubbub.server.setup.draft import DELTA, STEPS, Draft
+from hubbub.server.setup.draft import DELTA, STEPS, SetupDraft
 from hubbub.server.setup.sources import choose_files, choose_tables, files_in, tables_of
 from hubbub.server.state import State
 
@@ -48,10 +48,10 @@ _FIELDS = 4000
 
 
 @dataclass
-class Setup:
+class SetupPages:
     """The set-up of one hubbub.yaml; `url` is where hubbub will serve, and `finished` is called when it is written."""
 
-    draft: Draft
+    draft: SetupDraft
     url: str
     finished: Callable[[], Awaitable[None]]
     access: Access = field(default_factory=Access)
@@ -161,7 +161,7 @@ class Setup:
 
     def _restart(self, _: Request, __: dict[str, str]) -> Response:
         """Forget everything that was chosen."""
-        self.draft = Draft(self.draft.path)
+        self.draft = SetupDraft(self.draft.path)
         return RedirectResponse("/setup/data", 303)
 
     def _write(self, request: Request, _: dict[str, str]) -> Response:

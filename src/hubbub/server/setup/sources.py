@@ -21,7 +21,7 @@ MAX_LISTED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class OfferedTable:
     """A table that was chosen: its name and source in hubbub.yaml, and its columns."""
 
     name: str
@@ -45,7 +45,7 @@ def files_in(folder: Path) -> list[str]:
     return found[:MAX_LISTED]
 
 
-def choose_files(folder: Path, names: list[str]) -> list[Table]:
+def choose_files(folder: Path, names: list[str]) -> list[OfferedTable]:
     """Read the columns of files that are in the list of the folder."""
     listed = files_in(folder)
     if not names or any(name not in listed for name in names):
@@ -58,12 +58,12 @@ def choose_files(folder: Path, names: list[str]) -> list[Table]:
     for name in names:
         place = locate(name, "FILE", base=folder, name="")
         fields = guess_types(place) if place.form == "csv" else read_schema(place)
-        tables.append(Table(dataset_name(place), name, fields))
+        tables.append(OfferedTable(dataset_name(place), name, fields))
     _distinct(tables)
     return tables
 
 
-def tables_of(address: str) -> list[Table]:
+def tables_of(address: str) -> list[OfferedTable]:
     """List the tables of a PostgreSQL database that can be read. Only the catalog is read."""
     address = address.strip()
     parts = urlsplit(address)
@@ -84,11 +84,11 @@ def tables_of(address: str) -> list[Table]:
     for table in read_tables(address, None):
         if not table.problem:
             name = dataset_name(DataSource("postgres", Path("/"), table.name))
-            tables.append(Table(name, table_source(address, table.name), table.fields))
+            tables.append(OfferedTable(name, table_source(address, table.name), table.fields))
     return tables[:MAX_LISTED]
 
 
-def choose_tables(offered: list[Table], sources: list[str]) -> list[Table]:
+def choose_tables(offered: list[OfferedTable], sources: list[str]) -> list[OfferedTable]:
     """Return the chosen ones of the tables that were offered."""
     chosen = [table for table in offered if table.source in sources]
     if not chosen or len(chosen) < len(set(sources)):
@@ -97,6 +97,6 @@ def choose_tables(offered: list[Table], sources: list[str]) -> list[Table]:
     return chosen
 
 
-def _distinct(tables: list[Table]) -> None:
+def _distinct(tables: list[OfferedTable]) -> None:
     if len({table.name for table in tables}) < len(tables):
         raise ConfigError("HB410", "Two of these tables would get the same dataset name.", "Choose one of them.")

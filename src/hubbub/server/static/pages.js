@@ -90,6 +90,54 @@ function meaningSliders() {
   }
 }
 
+// The tour goes through its list: each step marks its place on the page, if the page has it now.
+function tour() {
+  const list = document.getElementById("tour"), start = document.querySelector("button[data-tour]");
+  if (!start) return;
+  const steps = [...list.querySelectorAll("li")];
+  const panel = document.createElement("div"), words = document.createElement("p"), row = document.createElement("p");
+  panel.className = "tour-panel";
+  panel.setAttribute("role", "dialog");
+  panel.setAttribute("aria-label", "Tour");
+  row.className = "actions";
+  const buttons = ["Back", "Next", "End tour"].map((name) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "small";
+    button.textContent = name;
+    row.append(button);
+    return button;
+  });
+  words.setAttribute("role", "status");
+  panel.append(words, row);
+  let at = 0;
+
+  function mark(place) {
+    for (const each of document.querySelectorAll(".toured")) each.classList.remove("toured");
+    if (!place) return;
+    place.classList.add("toured");
+    place.scrollIntoView({ block: "center" });
+  }
+  function show(step) {
+    if (step >= steps.length) { end(); return; }
+    at = Math.max(0, step);
+    words.textContent = (at + 1) + " of " + steps.length + ": " + steps[at].textContent;
+    buttons[0].disabled = at === 0;
+    mark(document.querySelector(steps[at].dataset.at));
+  }
+  function end() {
+    mark(null);
+    panel.remove();
+    start.focus();
+  }
+  start.hidden = false;
+  start.addEventListener("click", () => { document.body.append(panel); show(0); buttons[1].focus(); });
+  buttons[0].addEventListener("click", () => show(at - 1));
+  buttons[1].addEventListener("click", () => show(at + 1));
+  buttons[2].addEventListener("click", end);
+  panel.addEventListener("keydown", (event) => { if (event.key === "Escape") end(); });
+}
+
 // A button beside each snippet copies it.
 function copyButtons() {
   if (!navigator.clipboard) return;
@@ -283,4 +331,4 @@ function screens() {
   });
 }
 
-ready(() => { examples(); slider(); meaningSliders(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); findRows(); scrollers(); keys(); });
+ready(() => { examples(); slider(); meaningSliders(); tour(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); screens(); findRows(); scrollers(); keys(); });
