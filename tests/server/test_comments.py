@@ -12,7 +12,7 @@ from hubbub.server.comment_service import MAX_TEXT
 from hubbub.server.comments import MAX_COMMENTS
 
 ANA, BEN = (Principal(name, "analyst", None, 0) for name in ("ana", "ben"))
-OWNER, AUDITOR, STEWARD = (Principal(name, name, None, 0) for name in ("owner", "auditor", "steward"))  # type: ignore[arg-type]
+OWNER, AUDITOR, STEWARD = (Principal(name, name, None, 0) for name in ("owner", "auditor", "steward"))
 
 
 @pytest.fixture(scope="module")

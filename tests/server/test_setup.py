@@ -9,6 +9,7 @@ import httpx2
 import pytest
 import yaml
 from tests.fixtures.page_visits import Outline, token
+from tests.fixtures.postgres_server import Server
 from tests.server.conftest import InProcess, Loop
 
 from hubbub.config import load
@@ -219,6 +220,11 @@ def test_steps_come_in_order_and_can_be_changed(place: Place) -> None:
     assert "ana:" not in again
     assert send(client, "people", {"unit-0": "row"}).url.path == "/setup/columns"
     assert re.search(r"unit: +row\n", client.get("/setup/review").text)
+    declared = {"unit-0": "column", "column-0": "patient", "rows-0": "declared", "most-0": "7", "groups-0": " 3 "}
+    send(client, "people", declared)
+    assert "{column: patient, groups: 3, rows: 7}" in client.get("/setup/review").text
+    assert 'value="7"' in client.get("/setup/people").text
+    send(client, "people", {"unit-0": "row"})
     send(client, "data", {"table-0": "visits.csv"})  # the same table: what was chosen is kept
     assert re.search(r"unit: +row\n", client.get("/setup/review").text)
     assert send(client, "restart", {}).url.path == "/setup/data"
@@ -231,7 +237,8 @@ def test_steps_come_in_order_and_can_be_changed(place: Place) -> None:
     [
         ("people", {"unit-0": ""}, "HB388"),
         ("people", {"column-0": "weight"}, "HB388"),
-        ("people", {"rows-0": "declared", "most-0": "none"}, "HB101"),
+        ("people", {"rows-0": "declared", "most-0": "none", "groups-0": "1"}, "HB388"),
+        ("people", {"rows-0": "declared", "most-0": "3", "groups-0": "0"}, "HB388"),
         ("columns", {"use-0-1": "everything"}, "HB388"),
         ("columns", {"values-0-1": "0"}, "HB387"),
         ("columns", {"values-0-1": "110, 0"}, "HB416"),
@@ -309,6 +316,34 @@ def test_an_address_with_a_password_is_refused(address: str, code: str) -> None:
         tables_of(address)
     assert refused.value.code == code
     assert "secret" not in str(refused.value)
+
+
+def test_tables_of_postgres_are_offered_and_written(place: Place, postgres_server: Server) -> None:
+    postgres_server.run("CREATE DATABASE setup_shop")
+    try:
+        postgres_server.run("CREATE TABLE orders (customer int NOT NULL, price int, region text)", "setup_shop")
+        postgres_server.run("CREATE TABLE secret (id int)", "setup_shop")
+        postgres_server.run("CREATE ROLE setup_reader LOGIN", "setup_shop")
+        postgres_server.run("GRANT SELECT ON orders TO setup_reader", "setup_shop")
+        address = f"postgresql://setup_reader@/setup_shop?host={postgres_server.home}"
+        client = place.begin()
+        page = send(client, "data", {"look": "yes", "address": address})
+        assert "orders" in page.text
+        assert "secret" not in page.text
+        source = f"postgresql://setup_reader@/setup_shop/public.orders?host={postgres_server.home}"
+        refused = send(client, "data", {"table-0": source.replace("orders", "secret")})
+        assert "HB384" in refused.text
+        columns = {"use-0-0": "filter", "use-0-1": "bounds", "values-0-1": "0, 50", "use-0-2": "filter"}
+        people = {"unit-0": "column", "column-0": "customer", "rows-0": "declared", "most-0": "4", "groups-0": "2"}
+        place.walk(client, data={"table-0": source}, people=people, columns=columns)
+        send(client, "write", {})
+        text = (place.folder / "hubbub.yaml").read_text()
+        assert yaml.safe_load(text)["datasets"]["orders"]["unit"] == {"column": "customer", "groups": 2, "rows": 4}
+        table = load(place.folder / "hubbub.yaml").datasets["orders"].table
+        assert [column.name for column in table.columns] == ["customer", "price", "region"]
+    finally:
+        postgres_server.run("DROP DATABASE setup_shop WITH (FORCE)")
+        postgres_server.run("DROP ROLE IF EXISTS setup_reader")
 
 
 def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:

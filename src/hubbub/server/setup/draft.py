@@ -87,8 +87,8 @@ class SetupDraft:
                         f"{table.name}: no column was chosen.", "Choose the column that says who a person is."
                     )
                 if form.get(f"rows-{place}") == "declared":
-                    groups = numbers.integer(form.get(f"groups-{place}", "").strip() or "1", "groups", 1, 10**9)
-                    rows = numbers.integer(form.get(f"most-{place}", "").strip(), "rows", 1, 10**9)
+                    groups = _whole(form.get(f"groups-{place}", ""))
+                    rows = _whole(form.get(f"most-{place}", ""))
                     before = replace(before, groups=groups, rows=rows)
                 before = replace(before, column=column)
                 columns = dict(before.columns)
@@ -200,6 +200,14 @@ def _epsilon(text: str) -> str:
     if not _NUMBER.fullmatch(text):
         raise ConfigError("HB387", "The privacy budget is not a decimal number.", "Write a number such as 0.5 or 3.")
     return text
+
+
+def _whole(text: str) -> int:
+    """Read a contribution limit."""
+    text = text.strip()
+    if not (text.isascii() and text.isdecimal() and 1 <= len(text) <= 9 and int(text)):
+        raise _missing("The limits on the rows of one person are not whole numbers.", "Write numbers such as 10 and 5.")
+    return int(text)
 
 
 def _missing(message: str, remedy: str) -> ConfigError:
