@@ -32,7 +32,7 @@ class MixedColumnsError(LayoutError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionFile:
     """One file: its path below the folder, and the values of the partition columns, None for NULL."""
 
     path: str
@@ -44,7 +44,7 @@ class Listing:
     """The partition columns of a folder, from the outermost, and its files in the order of their paths."""
 
     keys: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[PartitionFile, ...]
 
 
 def listed(folder: Path) -> Listing:
@@ -53,7 +53,7 @@ def listed(folder: Path) -> Listing:
     Every file has the same partition columns in the same order. Symbolic links are refused, so that no name leads out
     of the folder; a value is never used as a path. Names that begin with `_` or `.` are not data, as for Spark.
     """
-    found: list[tuple[tuple[str, ...], Part]] = []
+    found: list[tuple[tuple[str, ...], PartitionFile]] = []
     waiting: list[tuple[str, tuple[tuple[str, str | None], ...]]] = [("", ())]
     while waiting:
         below, pairs = waiting.pop()
@@ -70,7 +70,7 @@ def listed(folder: Path) -> Listing:
                     "Keep only Parquet files there, with names that end in .parquet.",
                     where=path,
                 )
-            found.append((tuple(key for key, _ in pairs), Part(path, tuple(value for _, value in pairs))))
+            found.append((tuple(key for key, _ in pairs), PartitionFile(path, tuple(value for _, value in pairs))))
         if len(found) > MAX_FILES:
             raise LayoutError(f"its folder has more than {MAX_FILES:,} files", "Write fewer, larger files.")
     keys = found[0][0] if found else ()
