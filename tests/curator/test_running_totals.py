@@ -204,7 +204,7 @@ def test_neighbors_stay_within_the_sensitivity_of_running_sums(relation: Relatio
 
 def test_large_sums_are_measured_exactly(curator: Curator) -> None:
     """Weighted sums of 2⁶¹ do not fit into 64 bits: compared with Python's integers."""
-    sums: Any = replace(plan(curator, SUMS).sums, mechanism=Silent())  # type: ignore[arg-type]
+    sums: Any = replace(plan(curator, SUMS).sums, mechanism=Silent())
     size = sums.counted.cells.size
     values = np.array([(-1) ** i * ((1 << 61) - i**3) for i in range(size)], dtype=np.int64)
     matrix = [[int(weight) for weight in row] for row in sums.strategy.matrix]
