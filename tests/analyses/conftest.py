@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import cast
 
 import duckdb
 import numpy as np
 import pytest
+from tests.fixtures.repeated_sql import fetch
 
 from hubbub.analyses.base import Arrays
 from hubbub.core.secret import Secret
@@ -166,7 +166,7 @@ class Bench:
 
     def ask(self, sql: str) -> Secret[Arrays]:
         self.asked.append(sql)
-        return Secret(cast(Arrays, self.connection.execute(sql).fetchnumpy()))
+        return Secret(fetch(self.connection, sql))
 
     def progress(self, done: float, what: str) -> None:
         self.steps.append((done, what))

@@ -30,6 +30,7 @@ from tests.campaigns.rig.random_sql import check_refusal, random_query
 from tests.campaigns.rig.random_table import RandomTable, define_view, found_bounds, random_table
 from tests.fixtures import postgres
 from tests.fixtures.postgres_server import Server
+from tests.fixtures.repeated_sql import fetch
 
 from hubbub.audit.sensitivity import at_random_bounds, check_sensitivity, queries
 from hubbub.core.schema import PrivacyUnit, Table
@@ -96,7 +97,7 @@ class DuckDBTarget:
     def seen(self, made: Plan) -> Tables:
         """Run a plan on the tables of a neighbor."""
         try:
-            return {name: self.connection.execute(sql).fetchnumpy() for name, sql in queries(made).items()}
+            return {name: fetch(self.connection, sql) for name, sql in queries(made).items()}
         except (duckdb.ParserException, duckdb.BinderException):
             raise  # invalid SQL is an error of the campaign: it fails on every table, and reveals nothing
         except duckdb.Error as error:

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.fixtures.insert_rows import insert_rows
 
 import hubbub
 from hubbub.audit.receipt import check_receipt
@@ -66,7 +67,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 def exact() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE visits (patient TEXT, region TEXT, ward TEXT, kind TEXT, cost INTEGER)")
-    connection.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, ?)", ROWS)
+    insert_rows(connection, "visits", ROWS)
     return connection
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from tests.fixtures.insert_rows import insert_rows
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.errors import QueryError
@@ -114,7 +115,7 @@ QUERIES = [
 def test_a_query_over_results_is_what_sql_says(sql: str) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE visits (patient INT, region TEXT, month INT, age INT)")
-        connection.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", ROWS)
+        insert_rows(connection, "visits", ROWS)
         connection.execute("CREATE TABLE regions AS VALUES ('North', 100), ('South', 300)")
         connection.execute("ALTER TABLE regions RENAME col0 TO region; ALTER TABLE regions RENAME col1 TO people")
         expected = connection.execute(sql).fetchall()

@@ -5,6 +5,7 @@ from itertools import product
 
 import duckdb
 import pytest
+from tests.fixtures.insert_rows import insert_rows
 
 from hubbub.core.schema import Kind, Table
 from hubbub.sql import render
@@ -20,7 +21,7 @@ def rows() -> duckdb.DuckDBPyConnection:
     """Every pair of texts, several times."""
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (a VARCHAR, b VARCHAR)")
-    connection.executemany("INSERT INTO t VALUES (?, ?)", [*product(_TEXTS, _TEXTS)] * 2)
+    insert_rows(connection, "t", [*product(_TEXTS, _TEXTS)] * 2)
     return connection
 
 

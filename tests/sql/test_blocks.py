@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from tests.contract.analyses import CASES, Case
 from tests.contract.tables import DELTA, EPSILON, FEW, ROW
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 
 from hubbub.analyses.base import EngineRun, Setting
@@ -255,7 +256,7 @@ def test_every_statement_of_every_analysis_reads_only_the_blocks_that_are_charge
     for rows in (inside, [*outside[:20], *inside, *outside[20:]]):
         connection = duckdb.connect(config={"threads": 1})
         connection.execute(f"CREATE TABLE t ({', '.join(f'{n} {k}' for n, k in zip(names, kinds, strict=True))})")
-        connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(names))})", rows)
+        insert_rows(connection, "t", rows)
         engines.append(connection)
         if case.world.people:  # of the rows inside: the table beside it has no blocks
             kept = case.world.people.replace("WHERE", f"WHERE day = DATE '{INSIDE}' AND")

@@ -79,9 +79,9 @@ def in_bounds(known: Bounds, number: float | Fraction) -> bool:
 def python_differs(exprs: list[Expr], rows: Rows) -> list[str]:
     """Describe results of the engine that differ from those of `evaluate`."""
     problems = []
+    known = [(row, dict(zip(COLS, row, strict=False))) for row in rows]
     for j, expr in enumerate(exprs, start=len(COLS)):
-        for row in rows:
-            given = dict(zip(COLS, row, strict=False))
+        for row, given in known:
             try:
                 mine = evaluate(expr, given)  # type: ignore[arg-type]
             except UnknownValueError:

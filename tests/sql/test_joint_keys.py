@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.visits_table import arrays
 
 import hubbub
@@ -75,7 +76,7 @@ QUERIES = {
 def library() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("CREATE TABLE books (isbn BIGINT, title VARCHAR, author VARCHAR, year BIGINT)")
-        connection.executemany("INSERT INTO books VALUES (?, ?, ?, ?)", BOOKS)
+        insert_rows(connection, "books", BOOKS)
         connection.execute(
             "CREATE TABLE loans AS SELECT i % 9 AS reader, 1 + i % 7 AS isbn, ['East', 'West'][1 + i % 2] AS branch "
             "FROM range(100) AS r(i)"
@@ -118,7 +119,7 @@ def test_joint_keys_reach_beyond_the_product_of_their_values(library: duckdb.Duc
     made = planned(text, {"books": wide, "loans": LOANS})
     assert made.size == 2000
     library.execute("BEGIN; DELETE FROM books")
-    library.executemany("INSERT INTO books VALUES (?, ?, ?, ?)", many)
+    insert_rows(library, "books", many)
     ours = counted(made, library)
     theirs = library.execute("SELECT title, author, year, count(*) FROM loans JOIN books USING (isbn) GROUP BY ALL")
     assert ours == {tuple(row[:-1]): row[-1] for row in theirs.fetchall()}

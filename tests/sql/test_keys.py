@@ -3,6 +3,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.visits_table import FLAG, REGION, connect, query, visits
 
 from hubbub.core.schema import Kind, PrivacyUnit
@@ -54,7 +55,7 @@ def test_every_kind_of_value_finds_its_number_in_the_engine() -> None:
     cell = Cells((0,), (domain,))
     connection = connect()
     connection.execute("CREATE TABLE words (w VARCHAR)")
-    connection.executemany("INSERT INTO words VALUES (?)", [[word] for word in (*odd, "other", None)])
+    insert_rows(connection, "words", [[word] for word in (*odd, "other", None)])
     for grouped in (True, False):
         placed = cell.lookup(("w",), DUCKDB, grouped=grouped)
         sql = f"SELECT w, {placed.cell} FROM words{placed.joins} WHERE {placed.where} ORDER BY c"

@@ -14,6 +14,7 @@ import yaml
 from sqlglot import exp
 from tests.fixtures import postgres
 from tests.fixtures.postgres_server import Server
+from tests.fixtures.repeated_sql import fetch
 
 import hubbub
 from hubbub.config import load
@@ -263,8 +264,8 @@ def measured(
 ) -> tuple[list[str], list[Any]]:
     """Return the rows of the relation, each with its owner first, and the exact sums."""
     world(connection, rows)
-    shown = connection.execute(render(planned.query.relation)).fetchnumpy()
-    tables: dict[str, Any] = {each.name: connection.execute(each.sql).fetchnumpy() for each in planned.statements}
+    shown = fetch(connection, render(planned.query.relation))
+    tables: dict[str, Any] = {each.name: fetch(connection, each.sql) for each in planned.statements}
     columns = [shown[UNIT].tolist(), *(values.tolist() for name, values in shown.items() if name != UNIT)]
     return sorted(map(repr, zip(*columns, strict=True))), list(exact_results(planned, tables)[0])
 

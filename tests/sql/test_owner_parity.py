@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 from tests.fixtures import postgres, spark
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
@@ -59,8 +60,8 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         [chance.choice((None, *range(12))), chance.choice((None, *names)), chance.choice("nst"), chance.uniform(-3, 30)]
         for _ in range(300)
     ]
-    connection.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", visits)
-    connection.executemany("INSERT INTO doctors VALUES (?, ?)", [[n, chance.choice(("gp", "é"))] for n in names[1:]])
+    insert_rows(connection, "visits", visits)
+    insert_rows(connection, "doctors", [[n, chance.choice(("gp", "é"))] for n in names[1:]])
 
 
 def rows(table: Any) -> list[tuple[object, ...]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from tests.fixtures import postgres, spark
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 
 from hubbub.core.schema import Column, Kind, Period, PrivacyUnit, Table
@@ -58,7 +59,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(config={"threads": 1}) as opened:
         opened.execute("CREATE TABLE t (who VARCHAR, moment TIMESTAMP, n BIGINT)")
         rows = [(who, time, n) for n, (who, time) in enumerate((w, t) for w in PEOPLE for t in TIMES)]
-        opened.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        insert_rows(opened, "t", rows)
         yield opened
 
 

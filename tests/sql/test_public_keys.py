@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 from tests.fixtures import postgres
+from tests.fixtures.insert_rows import insert_rows
 from tests.fixtures.postgres_server import Server
 from tests.fixtures.visits_table import arrays
 
@@ -51,8 +52,8 @@ def world(rows: list[Any]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE visits (patient INT, region TEXT, age INT)")
     connection.execute("CREATE TABLE places (region TEXT, place TEXT, beds INT)")
-    connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", rows)
-    connection.executemany("INSERT INTO places VALUES (?, ?, ?)", PUBLIC)
+    insert_rows(connection, "visits", rows)
+    insert_rows(connection, "places", PUBLIC)
     return connection
 
 

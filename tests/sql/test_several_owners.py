@@ -9,6 +9,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from tests.fixtures.insert_rows import insert_rows
+from tests.fixtures.repeated_sql import fetch
 
 from hubbub.core.events import Composed, LaplaceEvent, SelectionEvent
 from hubbub.core.schema import Bounds, Column, Kind, OwnerPath, PrivacyUnit, Reference, Table
@@ -108,12 +110,10 @@ class Engine:
     def load(self, world: World) -> None:
         self.connection.execute("DELETE FROM visits; DELETE FROM doctors")
         for name, rows in zip(("visits", "doctors"), world, strict=True):
-            if rows:
-                marks = ", ".join("?" * len(rows[0]))
-                self.connection.executemany(f"INSERT INTO {name} VALUES ({marks})", [list(row) for row in rows])
+            insert_rows(self.connection, name, rows)
 
     def ask(self, sql: str) -> Mapping[str, Any]:
-        return self.connection.execute(sql).fetchnumpy()
+        return fetch(self.connection, sql)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ Tested in tests/mechanisms/test_contract.py.
 import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import product
 from typing import overload
 
 import numpy as np
@@ -105,12 +104,11 @@ def independent(distributions: Sequence[FiniteDistribution[Outcome]]) -> FiniteD
     for coordinate in distributions:
         size *= len(coordinate.mass)
     check_size(size)
-    mass = {}
-    for outcome in product(*(marginal.mass for marginal in distributions)):
-        chance = Interval.of(1)
-        for marginal, value in zip(distributions, outcome, strict=True):
-            chance *= Interval.of(marginal.mass[value])
-        mass[outcome] = chance.enclosure
+    chances: list[tuple[tuple[Outcome, ...], Interval]] = [((), Interval.of(1))]
+    for marginal in distributions:
+        listed = [(value, Interval.of(chance)) for value, chance in marginal.mass.items()]
+        chances = [((*values, value), chance * more) for values, chance in chances for value, more in listed]
+    mass = {outcome: chance.enclosure for outcome, chance in chances}
     return FiniteDistribution(mass, sum((marginal.tail for marginal in distributions), Fraction(0)))
 
 

@@ -225,28 +225,34 @@ def _impossible(q: FiniteDistribution[Outcome], outcome: Outcome) -> bool:
     return q.mass.get(outcome, (Fraction(0), q.tail))[1] == 0
 
 
-def _log(x: Fraction, side: int) -> Fraction:
-    return reals.log(x)[side]
-
-
 def _log_ratios(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> tuple[LossBounds, LossBounds]:
-    """Bound the minimum and maximum of ln(p/q): first values that are surely reached, then values never exceeded."""
+    """Bound the minimum and maximum of ln(p/q): first values that are surely reached, then values never exceeded.
+
+    The logarithm grows, so that of the extreme ratio is the extreme logarithm: one of each is computed.
+    """
     reached_least: Extended = math.inf
-    reached_most: Extended = -math.inf
+    reached_most: Extended = Fraction(0)
     least: Extended = math.inf
-    most: Extended = -math.inf
+    most: Extended = Fraction(0)
     for (p_low, p_high), (q_low, q_high) in _pairs(p, q):
         if p_high == q_high == 0:
             continue
         if p_low > 0:
-            reached_most = max(reached_most, _log(p_low / q_high, 0) if q_high > 0 else math.inf)
+            reached_most = max(reached_most, p_low / q_high if q_high > 0 else math.inf)
         if q_low > 0:
-            reached_least = min(reached_least, _log(p_high / q_low, 1) if p_high > 0 else -math.inf)
+            reached_least = min(reached_least, p_high / q_low)
         if p_high > 0:
-            most = max(most, _log(p_high / q_low, 1) if q_low > 0 else math.inf)
+            most = max(most, p_high / q_low if q_low > 0 else math.inf)
         if q_high > 0:
-            least = min(least, _log(p_low / q_high, 0) if p_low > 0 else -math.inf)
-    return (reached_least, reached_most), (least, most)
+            least = min(least, p_low / q_high)
+    return (_log(reached_least, 1), _log(reached_most, 0)), (_log(least, 0), _log(most, 1))
+
+
+def _log(ratio: Extended, side: int) -> Extended:
+    """Return one end of the enclosure of the logarithm of a ratio from 0 to infinity."""
+    if isinstance(ratio, float):
+        return ratio
+    return reals.log(ratio)[side] if ratio > 0 else -math.inf
 
 
 def _hockey_stick(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], growth: Enclosure) -> Enclosure:

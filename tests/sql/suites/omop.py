@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from tests.fixtures.insert_rows import insert_rows
 
 PEOPLE = 700
 FIRST_DAY, LAST_DAY = np.datetime64("2018-01-01", "D"), np.datetime64("2021-12-31", "D")
@@ -117,10 +118,10 @@ def fill(connection: duckdb.DuckDBPyConnection) -> None:
         connection.unregister("made")
     connection.execute("CREATE TABLE concept (concept_id BIGINT, concept_name VARCHAR, domain_id VARCHAR)")
     groups = [(number, name, "Group") for number, (name, _) in ANCESTORS.items()]
-    connection.executemany("INSERT INTO concept VALUES (?, ?, ?)", [*CONCEPTS, *groups])
+    insert_rows(connection, "concept", [*CONCEPTS, *groups])
     connection.execute("CREATE TABLE concept_ancestor (ancestor_concept_id BIGINT, descendant_concept_id BIGINT)")
     pairs = [(above, below) for above, (_, listed) in ANCESTORS.items() for below in listed]
-    connection.executemany("INSERT INTO concept_ancestor VALUES (?, ?)", pairs)
+    insert_rows(connection, "concept_ancestor", pairs)
     connection.execute(
         "CREATE TABLE care_site AS SELECT * FROM (VALUES (1::BIGINT, 'North clinic', 'Office'), (2, 'South clinic', "
         "'Office'), (3, 'Harbor hospital', 'Hospital'), (4, 'Hill hospital', 'Hospital')) "
