@@ -113,6 +113,14 @@ def test_range_of_ratios_is_at_most_twice_the_loss_and_at_least_the_loss() -> No
     assert float(ratio_range(*lopsided)[1]) == pytest.approx(math.log(2) + math.log(99 / 98))
 
 
+def test_wide_enclosures_give_what_is_surely_reached_and_what_is_never_exceeded() -> None:
+    p = FiniteDistribution({0: (QUARTER, 2 * QUARTER), 1: (2 * QUARTER, 3 * QUARTER)})
+    q = FiniteDistribution({0: (2 * QUARTER, 3 * QUARTER), 1: (QUARTER, 2 * QUARTER)})
+    for low, high, expected in ((*worst_ratio(p, q), math.log(3)), (*ratio_range(p, q), 2 * math.log(3))):
+        assert low == 0
+        assert float(high) == pytest.approx(expected)
+
+
 def test_profile_falls_from_the_statistical_difference_to_zero_at_the_loss() -> None:
     grid = [Fraction(n, 10) for n in range(13)]
     points = profile(YES, NO, grid).points

@@ -2,7 +2,7 @@
 
 An infinite distribution is truncated; `tail` bounds the probability of all outcomes that are not listed.
 
-Tested in tests/semantics/test_bounds.py.
+Tested in tests/core/test_finite.py.
 """
 
 from collections.abc import Hashable, Mapping
@@ -28,7 +28,7 @@ class FiniteDistribution(Generic[Outcome]):
     def __post_init__(self) -> None:
         lows = [low for low, _ in self.mass.values()]
         highs = [self.tail, *(high for _, high in self.mass.values())]
-        # on a grid first: adding fractions takes ten times as long, and is needed only where all are exact
+        # on a grid first: adding fractions takes five times as long, and is needed only where all are exact
         low_fits = sum(-((-low.numerator * _GRID) // low.denominator) for low in lows) <= _GRID
         high_fits = sum(high.numerator * _GRID // high.denominator for high in highs) >= _GRID
         if not ((low_fits or sum(lows, Fraction(0)) <= 1) and (high_fits or sum(highs, Fraction(0)) >= 1)):
