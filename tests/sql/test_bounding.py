@@ -238,7 +238,7 @@ def _tells(made: Plan, old: str, new: str) -> bool:
 
 def test_planted_rows_without_a_bound_are_caught() -> None:
     made = _plan(UNITS["two rows in three groups"])
-    assert _tells(made, "WHERE n <= 2 ", "WHERE n <= 200 ")
+    assert _tells(made, 'FROM "$order" WHERE place <= 2)', 'FROM "$order" WHERE place <= 200)')
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hubbub.core.schema import Kind
 from hubbub.core.unit import Hash
 from hubbub.errors import ParameterError
-from hubbub.sql import render
+from hubbub.sql import packed_sums, render
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
@@ -251,9 +251,13 @@ def inner_names(ctx: StatementContext, *names: str) -> list[str]:
 
 
 def _by_unit(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
-    dialect, pair = ctx.dialect, ctx.pair
-    if dialect.groups_first:
+    if ctx.dialect.groups_first:
         return _by_first_groups(ctx, measures, limits)
+    return _by_first_rows(ctx, measures, limits)
+
+
+def _by_first_rows(ctx: StatementContext, measures: Sequence[Additive], limits: ContributionBounds) -> str:
+    dialect, pair = ctx.dialect, ctx.pair
     base, part, heavy, order, bounded = inner_names(ctx, "base", "part", "heavy", "order", "bounded")
     count = range(len(measures))
     values = [f"v{i}" for i in count]
@@ -285,36 +289,41 @@ def _by_first_groups(ctx: StatementContext, measures: Sequence[Additive], limits
     Proof    Which groups a unit keeps depends on its cells alone, and which rows it keeps in a cell on its rows there.
     Tested   tests/sql/test_groups_first.py::test_groups_or_rows_first_gives_the_same_integers
     """
-    dialect, cell = ctx.dialect, ", ".join(ctx.cell)
+    dialect, cell, rows = ctx.dialect, ", ".join(ctx.cell), limits.rows
     base, bounded, kept, heavy, order = inner_names(ctx, "base", "bounded", "kept", "heavy", "order")
-    count, rows = range(len(measures)), limits.rows
-    marks = [i for i in count if isinstance(measures[i], UnitCount)]
-    counted = [i for i in count if measures[i] == RowCount()]
-    largest = _largest(measures, limits)
-    sums = {i: f"s{i}" for i in count if i not in counted}
-    totals = [f"{dialect.fitting(f'least(count(*), {rows + 1})', rows + 1)} AS n"]
-    totals += [
-        f"{dialect.fitting(measures[i].total(f'v{i}', dialect), largest[i])} AS {name}" for i, name in sums.items()
-    ]
-    stored = ", ".join([ctx.pair, "n", *sums.values()])
-    light = ", ".join(sums.get(i, f"n AS s{i}") for i in count)
-    redone = ", ".join("NULL" if i in marks else f"v{i}" for i in count)
+    places, largest = range(len(measures)), _largest(measures, limits)
+    counted = {i for i in places if measures[i] == RowCount()}
     # any row of a unit in a cell makes the unit count there, so its mark does not depend on the rows that are kept
-    marked = ", ".join(f"s{i}" if i in marks else "NULL" for i in count)
-    parts = [
-        f"SELECT {cell}, {light} FROM {kept} WHERE n <= {rows}",
-        f"SELECT {cell}, {redone} FROM {order} WHERE place <= {rows}",
-        *([f"SELECT {cell}, {marked} FROM {kept} WHERE n > {rows}"] if marks else []),
-    ]
+    marks = {i for i in places if isinstance(measures[i], UnitCount)}
+    sums = {i: (measures[i].low, measures[i].high) for i in places if i not in counted | marks}
+    fields = packed_sums.packed(sums, rows)
+    if fields is None:
+        return _by_first_rows(ctx, measures, limits)
+    alone = [i for i in places if i in marks or (i in sums and i not in fields.fields)]
+    totals = [f"sum({fields.row(dialect)}) AS p"]
+    totals += [f"{dialect.fitting(measures[i].total(f'v{i}', dialect), largest[i])} AS s{i}" for i in alone]
+    light = f"p < {dialect.number(fields.threshold)}"
+    unpacked = {i: fields.count("p") for i in counted} | {i: fields.sum(i, "p") for i in fields.fields}
+    light_alone = {i: f"s{i}" if i in marks else f"CASE WHEN u IS NULL THEN s{i} END" for i in alone}
+    amounts = [(unpacked | light_alone)[i] for i in places]
+    added = ", ".join(f"{dialect.total(text, largest[i])} AS s{i}" for i, text in enumerate(amounts))
+    listed = ", ".join(f"s{i}" for i in places)
+    redone = ", ".join("NULL" if i in marks else f"v{i}" for i in places)
+    whole = f"CAST(CASE WHEN {light} THEN p END AS {dialect.integers[64]}) AS p"
+    others = "".join(f", s{i}" for i in alone)
+    # pairs with too many rows stay by themselves; all others of a cell are added up, so that little is stored
+    first = f"SELECT CASE WHEN NOT {light} THEN u END AS u, {cell}, {whole}{others} FROM "
+    first = f"({first}{_first_groups(ctx, limits, bounded)}){dialect.unnamed}"
     ctes = [
         base_rows(ctx, measures, every=True, twice=True),
         f"{bounded} AS (SELECT {ctx.pair}, {', '.join(totals)} FROM {base} GROUP BY {ctx.pair})",
-        f"{kept} AS {dialect.materialized}(SELECT {stored} FROM {_first_groups(ctx, limits, bounded)})",
-        f"{heavy} AS (SELECT {ctx.pair} FROM {kept} WHERE n > {rows})",
-        *rank_rows(ctx, [(f"v{i}", Kind.INTEGER) for i in count]),
+        f"{kept} AS {dialect.materialized}(SELECT {ctx.pair}, {added} FROM {first} GROUP BY {ctx.pair})",
+        f"{heavy} AS (SELECT {ctx.pair} FROM {kept} WHERE u IS NOT NULL)",
+        *rank_rows(ctx, [(f"v{i}", Kind.INTEGER) for i in places]),
     ]
-    added = _by_cell(ctx, limits, measures, f"({' UNION ALL '.join(parts)}){dialect.unnamed}")
-    return f"WITH {', '.join(ctes)} {added}"
+    chosen = f"SELECT {cell}, {redone} FROM {order} WHERE place <= {rows}"
+    united = f"(SELECT {cell}, {listed} FROM {kept} UNION ALL {chosen}){dialect.unnamed}"
+    return f"WITH {', '.join(ctes)} {_by_cell(ctx, limits, measures, united)}"
 
 
 def _narrow(totals: Sequence[str], measures: Sequence[Additive], limits: ContributionBounds, dialect: Dialect) -> str:

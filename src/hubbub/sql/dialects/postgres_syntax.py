@@ -33,6 +33,7 @@ class PostgresSyntax(Dialect):
     unnamed: ClassVar[str] = ' AS "$s"'
     computed_once: ClassVar[str] = " OFFSET 0"
     fence: ClassVar[str] = " OFFSET 0"
+    groups_first: ClassVar[bool] = True
 
     def number(self, value: int | Fraction) -> str:
         """Write the digits of the nearest double."""
