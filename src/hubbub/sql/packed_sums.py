@@ -13,7 +13,7 @@ _EXACT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PackedField:
     """A sum within a packed number: its first bit, its bits, and what is added to each row so that none is negative."""
 
     first: int
@@ -39,7 +39,7 @@ class PackedSums:
 
     rows: int
     top: int
-    fields: Mapping[int, Field]
+    fields: Mapping[int, PackedField]
 
     @property
     def threshold(self) -> int:
@@ -65,12 +65,12 @@ class PackedSums:
 
 def packed(ranges: Mapping[int, tuple[int, int]], rows: int) -> PackedSums | None:
     """Pack the sums of as many measures as fit, by the range of what a row adds; None if not even the rows fit."""
-    fields: dict[int, Field] = {}
+    fields: dict[int, PackedField] = {}
     top = 0
     for place, (low, high) in ranges.items():
         raised = max(0, -low)
         bits = (rows * (max(0, high) + raised)).bit_length()
         if (rows + 1) << (top + bits) <= _EXACT:
-            fields[place] = Field(top, bits, raised)
+            fields[place] = PackedField(top, bits, raised)
             top += bits
     return PackedSums(rows, top, fields) if (rows + 1) << top <= _EXACT else None
