@@ -1,6 +1,6 @@
 """Publication of releases to people outside, as entries of the chain: requested, approved or declined, made, withdrawn.
 
-Tested in tests/accounting/test_publications.py and tests/server/test_publication_approval.py.
+Tested in tests/server/test_publication_approval.py.
 """
 
 import json
