@@ -162,3 +162,13 @@ def test_nothing_else_can_be_decided(world: World) -> None:
     chain.note(curator.ledger, charge, "withdrawn", by="owner", text="")
     with pytest.raises(ReviewError, match="HB867"):
         chain.decide(curator.ledger, charge, approve=True, by="stella", reason="", people=1)
+
+
+def test_an_approval_of_an_older_text_does_not_count(world: World) -> None:
+    """A steward who decides while the owner asks for another text has approved the older one."""
+    number = requested(world)["release"]
+    curator = world.service.current.curator
+    charge = curator.charge(number)
+    chain.note(curator.ledger, charge, "approved", by="stella", text=chain.text_hash("An older title", ""))
+    with curator.ledger.snapshot() as snapshot:
+        assert chain.publication(snapshot, number).approvals == ()
