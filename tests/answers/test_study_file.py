@@ -4,7 +4,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 

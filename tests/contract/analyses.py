@@ -196,7 +196,8 @@ OF_TIMES_BY_GROUP: tuple[Begin, ...] = tuple(
 )
 #: Integers are bought with one more for roundings.
 OF_MEANS: dict[str, Any] = {"begin": ENDS_OF_GROUPS, "reach": {ADD: {0: 0.99}, REPLACE: {0: 0.99}}}
-
+_RIGHT = ((1.0, "a", True),) * 2 + ((1.0, "a", False),) * 2
+BUCKETS: tuple[Begin, ...] = (((), _RIGHT, ((-1.0, "b", True),) * 2 + ((-1.0, "b", False),) * 2),)
 CASES = (
     Case("chi_square", {"columns": ["k", "f"]}, "k f", begin=CELLS),
     Case("chi_square", {"columns": ["k"], "shares": [1, 2, 3]}, "k", begin=(((), (("a",),), (("b",),)),)),
@@ -334,13 +335,7 @@ CASES = (
         "naive_bayes",
         {"columns": ["x", "k"], "target": "f", "bins": 2},
         "x k f",
-        begin=(
-            (
-                (),
-                ((1.0, "a", True),) * 2 + ((1.0, "a", False),) * 2,
-                ((-1.0, "b", True),) * 2 + ((-1.0, "b", False),) * 2,
-            ),
-        ),
+        begin=BUCKETS,
         # counts that go and counts that come add up in squares, not in norms
         reach={REPLACE: {0: 0.5}},
     ),
@@ -348,14 +343,7 @@ CASES = (
         "random_forest",
         {"columns": ["x", "k"], "target": "f", "bins": 2, "trees": 2, "leaves": 4},
         "x k f",
-        begin=(
-            (
-                (),
-                ((1.0, "a", True),) * 2 + ((1.0, "a", False),) * 2,
-                ((-1.0, "b", True),) * 2 + ((-1.0, "b", False),) * 2,
-            ),
-        ),
-        # as for naive Bayes
+        begin=BUCKETS,
         reach={REPLACE: {0: 0.5, 1: 0.5}},
     ),
     Case("mean_vector", {"columns": ["x", "y"], "gamma": 1}, "x y", begin=BALL, reach=OF_BALL),

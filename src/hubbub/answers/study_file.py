@@ -38,7 +38,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
 _PIECES = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|(--[^\n]*|/\*.*?\*/|\s)+""", re.DOTALL)
 _SHOWN = "hubbub study example"
 _NUMBER = {"type": ["number", "string"]}
-_PART = {
+_PART: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
