@@ -1,19 +1,14 @@
-"""axe-core on every page, in both themes: the list of pages follows from the routes, so none can be forgotten.
-
-Axe comes with the package axe-playwright-python; only its script is used, because the policy of the pages forbids to
-add a script to them, and the DevTools protocol does not mind.
-"""
+"""axe-core on every page, in both themes: the list of pages follows from the routes, so none can be forgotten."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext
 from starlette.routing import Route
+from tests.fixtures.axe import SIGHT, violations
 from tests.fixtures.monthly_visits import SQL
 from tests.fixtures.monthly_visits import YAML as MONTHLY
 from tests.fixtures.page_visits import token
@@ -123,27 +118,6 @@ def test_no_page_is_forgotten(office: Office) -> None:
     assert routes == FILES | PAGES.keys()
 
 
-@pytest.fixture(scope="module")
-def axe() -> str:
-    found = find_spec("axe_playwright_python")
-    assert found is not None
-    assert found.origin is not None
-    return (Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8")
-
-
-#: The rules whose result depends on the theme or on the width of the window.
-SIGHT = ("color-contrast", "scrollable-region-focusable", "target-size", "link-in-text-block")
-
-
-def violations(page: Page, axe: str, rules: Sequence[str] = ()) -> list[str]:
-    """Run rules of axe, or all of them, on the page as it is."""
-    page.evaluate(f"() => {{ if (!window.axe) {{ {axe} }} }}")
-    options: dict[str, Any] = {"resultTypes": ["violations"], "elementRef": False}
-    options |= {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
-    found: list[dict[str, Any]] = page.evaluate("(given) => axe.run(given).then((done) => done.violations)", options)
-    return [f"{each['id']}: {node['html'][:150]}" for each in found for node in each["nodes"][:3]]
-
-
 @pytest.fixture
 def context_of(browser: Browser, office: Office) -> Iterator[Callable[..., BrowserContext]]:
     opened: list[BrowserContext] = []
@@ -161,7 +135,7 @@ def context_of(browser: Browser, office: Office) -> Iterator[Callable[..., Brows
 
 
 def test_no_page_violates_a_rule_or_is_wider_than_the_window(
-    office: Office, context_of: Callable[..., BrowserContext], axe: str
+    office: Office, context_of: Callable[..., BrowserContext]
 ) -> None:
     """On a desk in the light, in half of its pixels, which is what a browser shows at 200%, and on a phone in the dark.
 
@@ -175,23 +149,23 @@ def test_no_page_violates_a_rule_or_is_wider_than_the_window(
             page.emulate_media(color_scheme="light")
             page.set_viewport_size({"width": 1280, "height": 800})
             page.goto(path)
-            problems += [f"{who} {path} light: {each}" for each in violations(page, axe)]
+            problems += [f"{who} {path} light: {each}" for each in violations(page)]
             for across in (1280, 640, 320):
                 page.set_viewport_size({"width": across, "height": 800})
                 wide = page.evaluate("document.documentElement.scrollWidth")
                 problems += [f"{who} {path}: {wide} pixels in {across}"] if wide > across else []
             page.emulate_media(color_scheme="dark")
-            problems += [f"{who} {path} dark: {each}" for each in violations(page, axe, SIGHT)]
+            problems += [f"{who} {path} dark: {each}" for each in violations(page, SIGHT)]
     assert problems == []
 
 
-def test_a_planted_violation_is_found(context_of: Callable[..., BrowserContext], axe: str) -> None:
+def test_a_planted_violation_is_found(context_of: Callable[..., BrowserContext]) -> None:
     page = context_of("").new_page()
     page.goto("/sign-in")
-    assert violations(page, axe) == []
+    assert violations(page) == []
     page.evaluate("document.querySelector('label').remove()")
     page.evaluate("document.querySelector('h1').style.color = '#ddd'")
-    assert {each.partition(":")[0] for each in violations(page, axe)} == {"label", "label-title-only", "color-contrast"}
+    assert {each.partition(":")[0] for each in violations(page)} == {"label", "label-title-only", "color-contrast"}
     page.emulate_media(color_scheme="dark")
     page.evaluate("document.querySelector('h1').style.color = '#333'")
-    assert {each.partition(":")[0] for each in violations(page, axe, SIGHT)} == {"color-contrast"}
+    assert {each.partition(":")[0] for each in violations(page, SIGHT)} == {"color-contrast"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
+from tests.fixtures.axe import violations
 
 from hubbub.config import load
 from hubbub.demo import HERE
@@ -39,16 +40,18 @@ def url(setup: SetupPages) -> Iterator[str]:
 
 
 def go_on(page: Page, button: str, step: str) -> None:
-    """Press a button, and check that the next page is no wider than the window."""
+    """Press a button, and check that the next page is no wider than the window, and violates no rule."""
     page.get_by_role("button", name=button).click()
     page.wait_for_url(f"**/setup/{step}")
     page.wait_for_load_state()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("width", [320, 1280])
 def test_an_owner_sets_hubbub_up(browser: Browser, url: str, setup: SetupPages, tmp_path: Path, width: int) -> None:
-    context = browser.new_context(base_url=url, viewport={"width": width, "height": 800})
+    theme = "dark" if width == 320 else "light"
+    context = browser.new_context(base_url=url, viewport={"width": width, "height": 800}, color_scheme=theme)
     complaints: list[str] = []
     page = context.new_page()
     page.on("pageerror", lambda error: complaints.append(str(error)))
