@@ -14,6 +14,7 @@ HubbubError
 ├── AccessError       HB7xx  not authenticated (HB70x), not permitted (HB71x), or rate-limited (HB72x)
 ├── ServerError       HB8xx  the server cannot be reached, or is not a hubbub server
 ├── AssistantError    HB83x  a request of an AI assistant is refused
+├── DeploymentError   HB88x, HB89x  a deployment cannot be exported, imported or upgraded, or a key cannot be used
 ├── ReviewError       HB91x  an answer that was charged waits for review or was declined; an invalid decision on one
 └── RunError          HB9xx  the query failed after the charge; the message is constant
     └── SpentError    HB901, HB902  a charge that can no longer produce a release
@@ -85,6 +86,10 @@ class ServerError(HubbubError):
 
 class AssistantError(HubbubError):
     """A request of an AI assistant is refused. Nothing was run or charged."""
+
+
+class DeploymentError(HubbubError):
+    """A deployment cannot be exported, imported or upgraded, or one of its keys cannot be used."""
 
 
 class ReviewError(HubbubError):

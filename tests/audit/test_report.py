@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.audit.report import load_private_key, load_public_key, public_key_path, sign_report, verify_report
+from hubbub.audit.report import load_private_key, load_public_keys, public_key_path, sign_report, verify_report
 from hubbub.errors import AuditError
 
 FACTS = {
@@ -19,10 +19,10 @@ FACTS = {
 def test_a_report_says_after_checking_what_was_signed(tmp_path: Path) -> None:
     key = load_private_key(tmp_path / "audit.key", make=True)
     text = sign_report(FACTS, key)
-    found = verify_report(text, load_public_key(tmp_path / "audit.pub"))
+    found = verify_report(text, load_public_keys(tmp_path / "audit.pub"))
     assert {name: found[name] for name in FACTS} == FACTS
     assert (
-        verify_report(json.dumps(json.loads(text)), load_public_key(tmp_path / "audit.pub")) == found
+        verify_report(json.dumps(json.loads(text)), load_public_keys(tmp_path / "audit.pub")) == found
     )  # blanks do not matter
     assert load_private_key(tmp_path / "audit.key", make=False).private_bytes_raw() == key.private_bytes_raw()
     assert (tmp_path / "audit.key").stat().st_mode & 0o777 == 0o600
@@ -31,7 +31,7 @@ def test_a_report_says_after_checking_what_was_signed(tmp_path: Path) -> None:
 def test_any_change_to_a_report_is_found(tmp_path: Path) -> None:
     """Every character of it is changed once; what still reads as the same facts is the same report."""
     text = sign_report(FACTS, load_private_key(tmp_path / "audit.key", make=True))
-    public, honest = load_public_key(tmp_path / "audit.pub"), json.loads(text)
+    public, honest = load_public_keys(tmp_path / "audit.pub"), json.loads(text)
     found = 0
     for place in range(len(text)):
         for other in ("0", "x", " "):
@@ -52,7 +52,7 @@ def test_another_key_is_not_this_one(tmp_path: Path) -> None:
     text = sign_report(FACTS, load_private_key(tmp_path / "one" / "audit.key", make=True))
     load_private_key(tmp_path / "two" / "audit.key", make=True)
     with pytest.raises(AuditError, match="HB639"):
-        verify_report(text, load_public_key(tmp_path / "two" / "audit.pub"))
+        verify_report(text, load_public_keys(tmp_path / "two" / "audit.pub"))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_another_key_is_not_this_one(tmp_path: Path) -> None:
 def test_what_is_no_report_is_refused(tmp_path: Path, text: str) -> None:
     load_private_key(tmp_path / "audit.key", make=True)
     with pytest.raises(AuditError, match=r"HB63[89]"):
-        verify_report(text, load_public_key(tmp_path / "audit.pub"))
+        verify_report(text, load_public_keys(tmp_path / "audit.pub"))
 
 
 def test_keys_that_are_missing_open_to_others_or_damaged_are_told(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_keys_that_are_missing_open_to_others_or_damaged_are_told(tmp_path: Path
     with pytest.raises(AuditError, match="HB635"):
         load_private_key(place, make=False)
     with pytest.raises(AuditError, match="HB637"):
-        load_public_key(public_key_path(place))
+        load_public_keys(public_key_path(place))
     load_private_key(place, make=True)
     place.chmod(0o644)
     with pytest.raises(AuditError, match="HB636"):

@@ -77,6 +77,9 @@ ALLOWED: dict[str, frozenset[str]] = {
             "mcp",
         }
     ),
+    "deployment": frozenset(
+        {"errors", "private_files", "core", "accounting", "config", "analyses", "curator", "server"}
+    ),
     "gateway": frozenset({"errors", "core", "answers", "curator", "server"}),
     "dbapi": frozenset({"client"}),
     "frames": frozenset({"answers"}),

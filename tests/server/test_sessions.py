@@ -14,6 +14,7 @@ from hubbub.errors import AccessError
 from hubbub.server.accounts import SESSION_SECONDS, Accounts, Principal
 from hubbub.server.database import SqliteDatabase
 from hubbub.server.oidc import Oidc
+from hubbub.server.keyring import Keyring
 from hubbub.server.sessions import Sessions
 from hubbub.server.settings import OidcSettings
 from hubbub.server.state import State
@@ -36,7 +37,7 @@ def accounts(tmp_path: Path, clock: Clock, names: set[str]) -> Iterator[Accounts
 
 @pytest.fixture
 def sessions(accounts: Accounts) -> Sessions:
-    return Sessions(SECRET, accounts)
+    return Sessions(Keyring(SECRET), accounts)
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_no_session_outlives_its_token(sessions: Sessions, accounts: Accounts, c
 def test_a_session_of_an_identity_providers_token_ends_with_that_token(tmp_path: Path, clock: Clock) -> None:
     state = State(SqliteDatabase(tmp_path / "server.db"))
     oidc = Oidc(OidcSettings("https://issuer.example", "hubbub"))
-    sessions = Sessions(SECRET, Accounts(state, analysts=lambda: ["ana"], oidc=oidc, clock=clock))
+    sessions = Sessions(Keyring(SECRET), Accounts(state, analysts=lambda: ["ana"], oidc=oidc, clock=clock))
     cookie = sessions.sign(Principal("ana", "analyst", None, clock.now + 100))
     clock.now += 99
     assert sessions.open(cookie).expires == clock.now + 1
@@ -137,7 +138,7 @@ def test_every_single_change_to_a_cookie_is_noticed(sessions: Sessions, principa
 def test_a_cookie_signed_with_another_secret_is_refused(
     sessions: Sessions, accounts: Accounts, principal: Principal, clock: Clock
 ) -> None:
-    refused(sessions, Sessions(b"another secret of 32 characters!", accounts).sign(principal))
+    refused(sessions, Sessions(Keyring(b"another secret of 32 characters!"), accounts).sign(principal))
     owner = ["olga", "owner", None, clock.now + 1000, "0" * 32]
     for key in (b"", SECRET, hmac.digest(SECRET, b"hubbub form", sha256), sha256(SECRET).digest()):
         refused(sessions, forge(key, owner))
@@ -197,4 +198,4 @@ def test_the_word_of_the_form_does_not_carry_over_signing_in(sessions: Sessions,
 
 def test_over_https_the_cookie_insists_on_it(sessions: Sessions, accounts: Accounts) -> None:
     assert sessions.cookie == "hubbub"
-    assert Sessions(SECRET, accounts, secure=True).cookie == "__Host-hubbub"
+    assert Sessions(Keyring(SECRET), accounts, secure=True).cookie == "__Host-hubbub"

@@ -8,6 +8,7 @@ import pytest
 from hubbub.analyses.streams import folders
 from hubbub.analyses.streams.folders import folder_of_analyst
 from hubbub.errors import AccessError
+from hubbub.server.keyring import Keyring
 from hubbub.server.sessions import Sessions
 
 PAID = "CALL stream(table => 'health', name => 'seen', kind => 'density', universe => [0, 9999], outputs => 2)"
@@ -236,7 +237,7 @@ def test_a_feeders_token_opens_no_page(begun: Any) -> None:
     feeder(begun, "ana/seen")
     accounts = begun.service.accounts
     with pytest.raises(AccessError, match="HB710"):
-        Sessions(b"s" * 32, accounts).sign(accounts.identify(begun.tokens["web"]))
+        Sessions(Keyring(b"s" * 32), accounts).sign(accounts.identify(begun.tokens["web"]))
 
 
 def test_a_withdrawn_analyst_reads_nothing_and_nothing_more_is_let_in(begun: Any) -> None:

@@ -16,6 +16,7 @@ from hubbub.server.accounts import SESSION_SECONDS, Accounts, Principal
 from hubbub.server.database import SqliteDatabase
 from hubbub.server.oidc import Oidc
 from hubbub.server.service import Service
+from hubbub.server.keyring import Keyring
 from hubbub.server.sessions import Sessions
 from hubbub.server.settings import OidcSettings
 from hubbub.server.state import State
@@ -119,7 +120,7 @@ def provided(tmp_path: Path, clock: Clock) -> Iterator[tuple[Accounts, Sessions,
     state, names = State(SqliteDatabase(tmp_path / "server.db")), {"ana"}
     oidc = Oidc(OidcSettings("https://issuer.example", "hubbub"))
     accounts = Accounts(state, analysts=lambda: names, oidc=oidc, clock=clock)
-    yield accounts, Sessions(b"s" * 32, accounts), names
+    yield accounts, Sessions(Keyring(b"s" * 32), accounts), names
     state.close()
 
 

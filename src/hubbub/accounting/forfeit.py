@@ -6,7 +6,7 @@ analysts, or another log) may name a smaller amount; it is charged in addition t
 with the owner's name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -92,10 +92,7 @@ def forfeit(
         store = open_store()
     pending = _PendingAnchor()
     ledger = Ledger(store, policy, pending, clock, no_step)
-    time = ledger.time()
-    today = datetime.fromtimestamp(time / 1_000_000, UTC).date()
-    caps = [each for cap in policy.every_cap() for each in policy.in_blocks(cap, today)]
-    charged = {cap.at(time): cap.budget if amount is None else amount for cap in caps}
+    charged = _budgets(policy, ledger.time(), amount)
     facts = canonical(
         {
             "by": by,
@@ -115,6 +112,47 @@ def forfeit(
     finally:
         ledger.close()
     return ForfeitResult(charged, aside, pending.mark.sequence)
+
+
+def _budgets(policy: Policy, time: int, amount: Budget | None = None) -> dict[str, Budget]:
+    """Give the budget of each cap, or `amount` for each, by the label of its total."""
+    today = datetime.fromtimestamp(time / 1_000_000, UTC).date()
+    caps = [each for cap in policy.every_cap() for each in policy.in_blocks(cap, today)]
+    return {cap.at(time): cap.budget if amount is None else amount for cap in caps}
+
+
+def close_moved(store: Store, *, policy: Policy, anchor: Anchor, by: str, reason: str, archive: str) -> None:
+    """Charge each cap of a ledger that moves elsewhere its whole budget, and close the ledger.
+
+    What was spent before this entry is what the other place goes on with. Here nothing is left to spend, whoever
+    starts a server, until the owner raises a cap.
+    """
+    _check_signature(by, reason)
+    with Ledger.open(store, policy=policy, anchor=anchor) as ledger:
+        charged = _budgets(policy, ledger.time())
+        losses = {label: cost_of_budget(budget.epsilon, budget.delta) for label, budget in charged.items()}
+        ledger.note(NoteCall("forfeit", _facts(by, reason, charged, moved=archive), losses, sets_clock=False))
+
+
+def arrive(store: Store, *, policy: Policy, anchor: Anchor, by: str, reason: str, archive: str) -> Mark:
+    """Record who brought a ledger here and from which archive, and anchor it; nothing is charged."""
+    _check_signature(by, reason)
+    pending = _PendingAnchor()
+    ledger = Ledger(store, policy, pending, now, no_step)
+    try:
+        ledger.note(NoteCall("forfeit", _facts(by, reason, {}, imported=archive), {}, sets_clock=False))
+        anchor.reset(pending.mark)
+        anchor.close()
+    finally:
+        ledger.close()
+    return pending.mark
+
+
+def _facts(by: str, reason: str, charged: Mapping[str, Budget], **more: str) -> str:
+    """Write the facts of a forfeit of a ledger that is in order."""
+    amounts = {label: [str(budget.epsilon), str(budget.delta)] for label, budget in charged.items()}
+    usual = {"by": by, "reason": reason, "charged": amounts, "anchored": None, "anchor_readable": True}
+    return canonical(usual | {"set_aside": None} | more)
 
 
 def reanchor(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor, by: str, reason: str) -> int:
@@ -144,17 +182,9 @@ def reanchor(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor,
         )
     pending = _PendingAnchor()
     ledger = Ledger(store, policy, pending, now, no_step)
-    facts: dict[str, object] = {
-        "by": by,
-        "reason": reason,
-        "charged": {},
-        "anchored": None,
-        "anchor_readable": True,
-        "set_aside": None,
-    }
     try:
         ledger.note(NoteCall("policy", policy.text))
-        ledger.note(NoteCall("forfeit", canonical(facts), {}))
+        ledger.note(NoteCall("forfeit", _facts(by, reason, {}), {}))
         anchor.reset(pending.mark)
         anchor.close()
     finally:

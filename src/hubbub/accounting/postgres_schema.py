@@ -120,12 +120,12 @@ def version(connection: "Connection") -> int:
     return int(number)
 
 
-def upgrade(connection: "Connection", number: int) -> None:
-    """Apply one migration, in a transaction that the caller opens and commits."""
+def upgrade(connection: "Connection", number: int, ledger: str | None = None) -> None:
+    """Apply one migration, in a transaction that the caller opens and commits; a copy keeps the identity `ledger`."""
     for statement in MIGRATIONS[number - 1]:
         connection.execute(statement.encode())
     if number == 1:
-        ledger = chain.new_identity()
+        ledger = ledger or chain.new_identity()
         connection.execute("INSERT INTO hubbub.identity VALUES (%s)", (ledger,))
         connection.execute("INSERT INTO hubbub.head VALUES (true, 0, %s, 0, %s)", (genesis(ledger), NO_HASH))
     connection.execute("INSERT INTO hubbub.format VALUES (%s)", (number,))

@@ -35,13 +35,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def upgrade(connection: sqlite3.Connection, number: int) -> None:
-    """Apply one migration, in a transaction that the caller opens and commits."""
+def upgrade(connection: sqlite3.Connection, number: int, ledger: str | None = None) -> None:
+    """Apply one migration, in a transaction that the caller opens and commits; a copy keeps the identity `ledger`."""
     for statement in MIGRATIONS[number - 1]:
         connection.execute(statement)
     if number == 1:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute("INSERT INTO identity VALUES (?)", (chain.new_identity(),))
+        connection.execute("INSERT INTO identity VALUES (?)", (ledger or chain.new_identity(),))
     connection.execute(f"PRAGMA user_version = {number}")
 
 

@@ -46,7 +46,10 @@ class LedgerProblem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of a verification. `ahead` has the totals with the newest charges, which are not stored yet."""
+    """The result of a verification. `ahead` has the totals with the newest charges, which are not stored yet.
+
+    `moved` is the entry that closed the ledger because its deployment went elsewhere; 0 if there is none.
+    """
 
     ledger: str
     head: Mark
@@ -57,6 +60,7 @@ class Verification:
     caps: int
     problems: tuple[LedgerProblem, ...]
     ahead: Mapping[str, StoredTotal] = field(default_factory=dict)
+    moved: int = 0
 
     @property
     def sound(self) -> bool:
@@ -86,11 +90,20 @@ class Verification:
             f"  {count}, {self.charges - self.releases} of them without a release",
             f"  {self.caps} totals recomputed from the entries",
             "  no anchor" if self.anchor is None else f"  anchor at entry {self.anchor.sequence}",
+            *([f"  closed by entry {self.moved}: the deployment was moved elsewhere"] if self.moved else []),
         ]
         return "\n".join(lines + [f"  problem ({problem.part}): {problem.text}" for problem in self.problems])
 
     def refuse(self, where: str) -> None:
         """Raise LedgerError if there is a problem; `where` is the location of the anchor."""
+        if self.sound and self.moved:
+            raise LedgerError(
+                "HB894",
+                f"This ledger is closed: entry {self.moved} records that the deployment was moved elsewhere. Nothing was "
+                "charged.",
+                "Use it at its new place. If its archive is lost, nothing of the budgets is left: `hubbub admin forfeit` "
+                "records that and lets it start, and the owner may then set new budgets.",
+            )
         if self.sound:
             return
         first = self.problems[0]
@@ -162,6 +175,7 @@ class _Progress:
     keys: set[int] = field(default_factory=set)
     released: dict[int, str] = field(default_factory=dict)
     ahead: dict[str, StoredTotal] = field(default_factory=dict)
+    moved: int = 0
     caps: int = 0
     charged_under: dict[str, tuple[bytes, int]] = field(
         default_factory=dict
@@ -212,7 +226,16 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
         progress.caps,
         tuple(progress.problems),
         progress.ahead,
+        progress.moved,
     )
+
+
+def derived_totals(snapshot: Snapshot) -> dict[str, StoredTotal]:
+    """Compute the total of each cap from all entries of an intact ledger, whatever totals are stored."""
+    progress = _Progress(last=genesis(snapshot.ledger), stored=snapshot.head().sequence)
+    _walk(snapshot, progress, -1)
+    totals = progress.until.totals(progress.policies)
+    return {label: StoredTotal(_text(cost), sequence) for label, (cost, sequence) in totals.items()}
 
 
 def _walk(snapshot: Snapshot, progress: _Progress, watched: int) -> bool:
@@ -318,6 +341,8 @@ def _forfeit(entry: Entry, facts: Facts, progress: _Progress) -> None:
     policy = progress.policies[entry.config]
     costs = {label: policy.cost(cost) for label, cost in forfeited_costs(facts).items()}
     progress.sums(entry.sequence).forfeited.append((entry.sequence, costs))
+    if "closed" not in facts:  # that of a block
+        progress.moved = entry.sequence if "moved" in facts else 0
 
 
 def _failure(entry: Entry, facts: Facts, progress: _Progress) -> None:  # noqa: ARG001 - the common signature

@@ -6,7 +6,7 @@ the readers of the reports.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from hubbub.accounting.chain import canonical
 from hubbub.errors import AuditError
-from hubbub.private_files import create_folder
+from hubbub.private_files import create_folder, replace_text
 
 FORMAT = 1
 _BYTES = 32  # length of either key
@@ -51,16 +51,41 @@ def public_key_path(path: Path) -> Path:
     return path.with_suffix(".pub")
 
 
-def load_public_key(path: Path) -> Ed25519PublicKey:
-    """Read a public key."""
+def load_public_keys(path: Path) -> list[Ed25519PublicKey]:
+    """Read the public keys of an installation, the newest first: those before a rotation stay in the file."""
     try:
-        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(path.read_text().strip()))
+        lines = path.read_text().split()
+        if not lines:
+            raise ValueError(path)
+        return [Ed25519PublicKey.from_public_bytes(bytes.fromhex(line)) for line in lines]
     except (OSError, ValueError):
         raise AuditError(
             "HB637",
             f"{path} is not a public key.",
             "Pass the file audit.pub of the installation that wrote the report: --public FILE.",
         ) from None
+
+
+def rotate(path: Path) -> Path:
+    """Replace the signing key and put its public key first in audit.pub; return the path of that file.
+
+    The old private key is gone afterwards. What it signed stays valid, because its public key stays in the file: a key
+    that leaked has to be removed from there by hand.
+    """
+    public = public_key_path(path)
+    load_private_key(path, make=True)
+    former = public.read_text().split()
+    key = Ed25519PrivateKey.generate()
+    try:
+        # the public key first: a crash in between leaves one more key than needed, never a report without its key
+        replace_text(public, "\n".join([_hex(key.public_key()), *former]) + "\n")
+        public.chmod(0o644)
+        replace_text(path, key.private_bytes_raw().hex() + "\n")
+    except OSError as error:
+        raise AuditError(
+            "HB635", f"{path} cannot be written ({error.strerror}).", "Run this as the user of the service."
+        ) from None
+    return public
 
 
 def sign_report(facts: Mapping[str, Any], key: Ed25519PrivateKey) -> str:
@@ -76,13 +101,14 @@ def sign_report(facts: Mapping[str, Any], key: Ed25519PrivateKey) -> str:
     return json.dumps({"report": report, "signature": signature}, indent=1, ensure_ascii=False) + "\n"
 
 
-def verify_report(text: str, key: Ed25519PublicKey) -> dict[str, Any]:
-    """Return the facts of a report if this key signed it; otherwise raise HB638 or HB639."""
+def verify_report(text: str, keys: Sequence[Ed25519PublicKey]) -> dict[str, Any]:
+    """Return the facts of a report if the one of these keys that it names signed it; otherwise raise HB638 or HB639."""
     try:
         document = json.loads(text)
         report, signature = document["report"], bytes.fromhex(document["signature"])
         if document.keys() != {"report", "signature"} or report["format"] != FORMAT:
             raise ValueError
+        key = next((key for key in keys if _hex(key) == report.get("key")), keys[0])
         key.verify(signature, canonical(report).encode())
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise AuditError(

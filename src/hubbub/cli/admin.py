@@ -1,4 +1,4 @@
-"""`hubbub admin`: handle changed data, failed queries, and a lost or moved ledger.
+"""`hubbub admin`: handle changed data, failed queries, a lost or moved ledger, and whole deployments.
 
 Tested in tests/cli/test_cli.py.
 """
@@ -18,7 +18,7 @@ from hubbub.accounting.filters import Budget
 from hubbub.accounting.forfeit import forfeit, reanchor
 from hubbub.accounting.ledger import Ledger
 from hubbub.answers import terminal
-from hubbub.cli import options, output
+from hubbub.cli import admin_deployment, options, output
 from hubbub.cli.progress import working
 from hubbub.config import Config, load
 from hubbub.core import numbers
@@ -36,7 +36,11 @@ examples:
   hubbub admin refresh visits
   hubbub admin failures --clear ana visits
   hubbub admin close-block visits 2025-01 --by olga --reason "retention ended"
-  hubbub admin forfeit --by olga --reason "disk failure" --epsilon 1"""
+  hubbub admin forfeit --by olga --reason "disk failure" --epsilon 1
+  hubbub admin export hospital.tar.gz --move --by olga --reason "new machine" --yes
+  hubbub admin import hospital.tar.gz --into /var/lib/hubbub --by olga --reason "new machine"
+  hubbub admin migrate --dry-run
+  hubbub admin rotate-key"""
     actions = parser.add_subparsers(dest="action", required=True, metavar="action")
     lost = actions.add_parser("forfeit", help="recover from a lost ledger by writing off the budget it may have spent")
     lost.add_argument("--by", required=True, help="who decided this; recorded in the ledger")
@@ -69,12 +73,15 @@ examples:
     closed.set_defaults(act=_close_block)
     for action in (lost, moved, refresh, failed, closed):
         options.add_config(action)
+    admin_deployment.add_actions(actions)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Run the command."""
-    args.act(args, load(Path(args.config)), console)
-    return 0
+    if args.act is admin_deployment.import_:
+        admin_deployment.import_(args, console)
+        return 0
+    return args.act(args, load(Path(args.config)), console) or 0
 
 
 def _forfeit(args: argparse.Namespace, config: Config, console: Console) -> None:

@@ -154,14 +154,14 @@ def _self(args: argparse.Namespace, console: Console) -> bool:
 
 def _check_report(args: argparse.Namespace, console: Console) -> bool:
     public = Path(args.public) if args.public else report.public_key_path(_key(None, load(Path(args.config))))
-    key = report.load_public_key(public)
+    keys = report.load_public_keys(public)
     try:
         text = Path(args.file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise AuditError(
             "HB638", f"{args.file} cannot be read.", "Pass a file written by `hubbub audit self`."
         ) from None
-    result = report.verify_report(text, key)
+    result = report.verify_report(text, keys)
 
     def show(where: Console) -> None:
         where.print(

@@ -140,7 +140,7 @@ def _about(path: str | None) -> Mapping[str, str]:
 
 
 def _audit(path: str | None, config: "Config") -> dict[str, Any] | None:
-    from hubbub.audit.report import load_public_key, public_key_path, verify_report
+    from hubbub.audit.report import load_public_keys, public_key_path, verify_report
 
     if path is None:
         return None
@@ -150,7 +150,7 @@ def _audit(path: str | None, config: "Config") -> dict[str, Any] | None:
         raise ParameterError(
             "HB129", f"{path} cannot be read.", "Write one with: hubbub audit self --out FILE"
         ) from None
-    return verify_report(text, load_public_key(public_key_path(_key(config))))
+    return verify_report(text, load_public_keys(public_key_path(_key(config))))
 
 
 def _key(config: "Config") -> Path:

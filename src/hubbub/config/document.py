@@ -80,6 +80,7 @@ KEYS: Mapping[str, frozenset[str]] = {
             "free_workers",
             "free_seconds",
             "secret_file",
+            "key_command",
             "oidc",
             "postgres",
         }

@@ -340,6 +340,12 @@ _SERVER = {
             "type": "string",
             "description": "File with the key that signs sessions; by default a random key.",
         },
+        "key_command": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "description": "Command that prints the key, such as the client of a key management service; no shell.",
+        },
         "oidc": {
             "type": "object",
             "additionalProperties": False,

@@ -14,19 +14,21 @@ from typing import cast
 
 from hubbub.errors import AccessError
 from hubbub.server.accounts import SESSION_SECONDS, Accounts, Principal
+from hubbub.server.keyring import Keyring
 from hubbub.server.state import ROLES
 
 _MAX_COOKIE = 2048
+#: What a key is used for: derived keys of different uses have nothing to do with each other.
+_COOKIE, _FORM = b"hubbub session cookie", b"hubbub form"
 
 
 class Sessions:
     """Creates, checks, and ends sessions. Safe to use from many threads."""
 
-    def __init__(self, secret: bytes, accounts: Accounts, *, secure: bool = False) -> None:
-        """Sign with keys derived from `secret`; `secure` means that browsers connect over HTTPS."""
+    def __init__(self, keys: Keyring, accounts: Accounts, *, secure: bool = False) -> None:
+        """Sign with keys derived from the newest one; `secure` means that browsers connect over HTTPS."""
         self._accounts = accounts
-        self._cookie_key = hmac.digest(secret, b"hubbub session cookie", sha256)
-        self._form_key = hmac.digest(secret, b"hubbub form", sha256)
+        self._keys = keys
         #: With the __Host- prefix, browsers require HTTPS and limit the cookie to this host.
         self.cookie = "__Host-hubbub" if secure else "hubbub"
         self.secure = secure
@@ -64,14 +66,14 @@ class Sessions:
 
     def csrf(self, cookie: str) -> str:
         """Return the CSRF token of a session."""
-        return _text(hmac.digest(self._form_key, cookie.encode(), sha256))
+        return _seal_of(self._keys.keys()[0], _FORM, cookie)
 
     def check(self, cookie: str | None, given: str | None) -> None:
         """Reject a form without the CSRF token of its session (HB711)."""
         valid = cookie is not None and given is not None and cookie.isascii() and given.isascii()
         if valid:
             self._unseal(cookie)
-            valid = hmac.compare_digest(self.csrf(cookie or "").encode(), (given or "").encode())
+            valid = self._sealed(_FORM, cookie or "", given or "")
         if not valid:
             raise AccessError(
                 "HB711",
@@ -81,19 +83,27 @@ class Sessions:
 
     def _seal(self, content: list[str | int | None]) -> str:
         body = _text(json.dumps(content, separators=(",", ":")).encode())
-        return f"{body}.{_text(hmac.digest(self._cookie_key, body.encode(), sha256))}"
+        return f"{body}.{_seal_of(self._keys.keys()[0], _COOKIE, body)}"
+
+    def _sealed(self, use: bytes, text: str, seal: str) -> bool:
+        """Check a seal with every key that is accepted now."""
+        seals = [_seal_of(key, use, text) for key in self._keys.keys()]
+        return any([hmac.compare_digest(each.encode(), seal.encode()) for each in seals])
 
     def _unseal(self, cookie: str | None) -> tuple[str, str, str | None, int, str]:
         if not cookie:
             raise AccessError("HB700", "You are not signed in.", "Sign in with your token.")
         body, _, seal = cookie.partition(".")
         if len(cookie) <= _MAX_COOKIE and cookie.isascii():
-            expected = _text(hmac.digest(self._cookie_key, body.encode(), sha256))
-            if hmac.compare_digest(expected.encode(), seal.encode()):
+            if self._sealed(_COOKIE, body, seal):
                 name, role, token, until, session = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
                 if until > self._accounts.clock() and (role in ROLES or not name):
                     return cast("tuple[str, str, str | None, int, str]", (name, role, token, until, session))
         raise AccessError("HB702", "This session has ended.", "Sign in again.")
+
+
+def _seal_of(key: bytes, use: bytes, text: str) -> str:
+    return _text(hmac.digest(hmac.digest(key, use, sha256), text.encode(), sha256))
 
 
 def _text(value: bytes) -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import cached_property
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +23,8 @@ from hubbub.config.document import KEYS, check_keys, expect_mapping, parse_yaml,
 from hubbub.core import numbers
 from hubbub.errors import ConfigError, ParameterError
 from hubbub.private_files import create_folder, open_private
-from hubbub.server import postgres_settings
+from hubbub.server import key_command, keyring, postgres_settings
+from hubbub.server.keyring import MIN_KEY, Keyring
 from hubbub.server.postgres_settings import PostgresSettings, loopback
 
 #: Environment variables and the settings they override.
@@ -71,7 +73,8 @@ _INTEGERS = {
     "free_seconds": (1, 600),
 }
 _ROLES = frozenset({"owners", "auditors"})
-_MIN_SECRET = 32  # characters
+#: The name of the systemd credential with the keys that sign sessions.
+CREDENTIAL = "hubbub-secret"
 _MAX_FILE = 65536  # bytes of a file with a secret
 
 
@@ -114,6 +117,7 @@ class Settings:
     """Addresses, limits, and credentials of the server."""
 
     secret: bytes = field(repr=False)
+    secret_path: Path | None = field(default=None, compare=False)
     host: str = "127.0.0.1"
     port: int = 8321
     certificate: Path | None = None
@@ -149,8 +153,13 @@ class Settings:
             )
         if self.postgres is not None:
             self.postgres.check(self.host, tls=self.certificate is not None)
-        if len(self.secret) < _MIN_SECRET:
-            reject("HB422", "The server secret", f"is shorter than {_MIN_SECRET} characters", _HOW_TO_CREATE)
+        if any(len(key.secret) < MIN_KEY for key in keyring.parse(self.secret)):
+            reject("HB422", "The server secret", f"is shorter than {MIN_KEY} characters", _HOW_TO_CREATE)
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        """The keys that sign sessions; those of a file follow the file."""
+        return Keyring(self.secret, self.secret_path)
 
     @property
     def secure(self) -> bool:
@@ -203,8 +212,10 @@ def read(
         if path is not None:
             _file(path, f"server.tls.{name}", "HB425", private=name == "key")
     analysts = top.get("analysts") or {}
+    secret, secret_path = _secret(given, environment, folder, make=make)
     return Settings(
-        secret=_secret(given, environment, folder, make=make),
+        secret=secret,
+        secret_path=secret_path,
         certificate=certificate,
         key=key,
         oidc=_oidc(given.get("oidc"), expect_mapping(analysts, "analysts")),
@@ -301,18 +312,32 @@ def _oidc(value: object, analysts: Mapping[str, object]) -> OidcSettings | None:
     return OidcSettings(**found)
 
 
-def _secret(given: Mapping[str, object], environment: Mapping[str, str], folder: Path, *, make: bool) -> bytes:
+def _secret(
+    given: Mapping[str, object], environment: Mapping[str, str], folder: Path, *, make: bool
+) -> tuple[bytes, Path | None]:
+    """Find the secret, and the file that it is read from, if there is one."""
     direct = environment.get("HUBBUB_SECRET")
     path = _path(given.get("secret_file"), "server.secret_file")
+    command = given.get("key_command")
     if direct is not None:
         if "HUBBUB_SECRET_FILE" in environment:
             raise ConfigError("HB422", "HUBBUB_SECRET and HUBBUB_SECRET_FILE are both set.", "Set only one of them.")
-        return direct.strip().encode()
+        return direct.strip().encode(), None
+    if command is not None:
+        words = _texts(command, "server.key_command")
+        if path is not None:
+            raise ConfigError(
+                "HB422", "server.secret_file and server.key_command are both set.", "Set only one of them."
+            )
+        return (key_command.ask(words, environment) if make else secrets.token_bytes(MIN_KEY)), None
+    if path is None and (credentials := environment.get("CREDENTIALS_DIRECTORY")):
+        credential = Path(credentials) / CREDENTIAL
+        path = credential if credential.exists() else None
     if path is not None:
-        return _file(path, "server.secret_file", "HB422", private=True).strip()
+        return _file(path, "server.secret_file", "HB422", private=True).strip(), path
     if not make:
-        return secrets.token_bytes(_MIN_SECRET)
-    return _created(folder / "server.key")
+        return secrets.token_bytes(MIN_KEY), None
+    return _created(folder / "server.key"), folder / "server.key"
 
 
 def _created(path: Path) -> bytes:
@@ -323,7 +348,7 @@ def _created(path: Path) -> bytes:
             create_folder(path.parent)
             handle = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
-                os.write(handle, secrets.token_urlsafe(_MIN_SECRET).encode())
+                os.write(handle, secrets.token_urlsafe(MIN_KEY).encode())
                 os.fsync(handle)
             finally:
                 os.close(handle)

@@ -159,7 +159,7 @@ class Frame:
     def __init__(self, service: Service) -> None:
         self.service = service
         settings = service.settings
-        self.sessions = Sessions(settings.secret, service.accounts, secure=settings.secure)
+        self.sessions = Sessions(settings.keyring, service.accounts, secure=settings.secure)
         self.environment = environment()
 
     def route(
