@@ -29,8 +29,7 @@ def refusal(source: Path, into: Path, **more: object) -> DeploymentError:
     return caught.value
 
 
-@pytest.mark.parametrize("there", ["sqlite", "postgres"])
-@pytest.mark.parametrize("here", ["sqlite", "postgres"])
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "sqlite"), ("sqlite", "postgres"), ("postgres", "sqlite")])
 def test_a_deployment_goes_on_elsewhere_as_it_was(
     here: str, there: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

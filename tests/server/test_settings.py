@@ -64,7 +64,7 @@ def test_the_environment_counts_more_than_the_file_and_the_command_line_most(fol
 
 def test_every_key_has_a_variable(folder: Path) -> None:
     keys = {
-        *KEYS["server"] - {"tls", "oidc", "postgres"},
+        *KEYS["server"] - {"tls", "oidc", "postgres", "key_command"},
         *(f"{part}.{k}" for part in ("tls", "oidc") for k in KEYS[f"server.{part}"]),
         *(f"postgres.{k}" for k in KEYS["server.postgres"] - {"analysts", "applications"}),
     }

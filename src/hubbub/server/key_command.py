@@ -67,11 +67,13 @@ def _output(process: "subprocess.Popen[bytes]", until: float) -> bytes | None:
             if not block:
                 break
             content += block
+    if len(content) > MAX_OUTPUT:
+        return None
     try:
         process.wait(max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
         return None
-    return content if len(content) <= MAX_OUTPUT else None
+    return content
 
 
 def _fail(why: str) -> NoReturn:

@@ -4,7 +4,7 @@ A secret is one key, or a list of keys that `hubbub admin rotate-key` wrote:
 
     hubbub keys 1
     2026-11-19T21:00:00Z 9dfK…      the newest; the time is when it was added
-    - kX2p…                         an older one, of unknown age
+    - kX2p…                         an older one, of unknown age; `base64:` stands before one with spaces
 
 A server with a key file looks at the file again when it has changed, so a rotation needs no restart. A key that was
 replaced longer ago than a session lasts is ignored, whether or not it is still in the file.
@@ -15,6 +15,7 @@ with the randomness of the system.
 Tested in tests/server/test_keyring.py.
 """
 
+import base64
 import os
 import re
 import secrets
@@ -33,6 +34,7 @@ MIN_KEY = 32  # characters
 _MAX_FILE = 65536
 _HEADER = "hubbub keys 1"
 _LINE = re.compile(r"(?P<at>-|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) (?P<key>[!-~]{32,})")
+_PLAIN = re.compile(rb"(?!base64:)[!-~]{32,}")
 _FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -58,7 +60,7 @@ def parse(content: bytes) -> list[Key]:
             f"Each line below `{_HEADER}` is a time or -, a space, and a key of at least {MIN_KEY} characters. Restore "
             "the file, or replace it by one new key: everybody signs in again.",
         )
-    return [Key(match["key"].encode(), _seconds(match["at"])) for match in matches if match is not None]
+    return [Key(_decoded(match["key"]), _seconds(match["at"])) for match in matches if match is not None]
 
 
 def valid(keys: list[Key], now: int) -> tuple[bytes, ...]:
@@ -130,15 +132,12 @@ def rotate(path: Path, *, leaked: bool = False, clock: Callable[[], float] = tim
         keys = parse(_read(path))
         kept = [] if leaked else keys[: len(valid(keys, now))]
         new = Key(secrets.token_urlsafe(MIN_KEY).encode(), now)
-        lines = [_HEADER, *(f"{_text(key.since)} {key.secret.decode('ascii')}" for key in (new, *kept))]
-        if any(_LINE.fullmatch(line) is None for line in lines[1:]):
-            raise ValueError("a key with spaces")
+        lines = [_HEADER, *(f"{_text(key.since)} {_encoded(key.secret)}" for key in (new, *kept))]
         replace_text(path, "\n".join(lines) + "\n")
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "its key has other characters than ASCII ones, or spaces"
+    except OSError as error:
         raise DeploymentError(
             "HB893",
-            f"The key in {path} cannot be rotated: {why}. Nothing was changed.",
+            f"The key in {path} cannot be rotated ({error.strerror}). Nothing was changed.",
             "Run this as the user who may write the file. A key from a systemd credential is rotated in the file that "
             "LoadCredential names (--file), and used after a restart of the service.",
         ) from None
@@ -147,6 +146,14 @@ def rotate(path: Path, *, leaked: bool = False, clock: Callable[[], float] = tim
 def _read(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_MAX_FILE)
+
+
+def _encoded(key: bytes) -> str:
+    return key.decode() if _PLAIN.fullmatch(key) else f"base64:{base64.b64encode(key).decode()}"
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text.removeprefix("base64:")) if text.startswith("base64:") else text.encode()
 
 
 def _seconds(text: str) -> int | None:
