@@ -1,7 +1,6 @@
 """An export: as of one moment, without secrets, and a ledger that verifies entry by entry."""
 
 import json
-import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -96,9 +95,9 @@ def test_a_ledger_that_was_edited_is_not_exported(tmp_path: Path) -> None:
         database.execute("UPDATE entries SET query = 'SELECT 1' WHERE kind = 'charge'")
         database.execute(trigger)
     database.close()
-    with pytest.raises(DeploymentError, match="HB881.*does not verify"):
+    with pytest.raises(DeploymentError, match=r"HB881.*does not verify"):
         export(load(config), tmp_path / "out")
-    assert sorted(os.listdir(tmp_path)) == ["a"], "nothing is left of it"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"], "nothing is left of it"
 
 
 def test_a_password_in_an_address_and_an_existing_target_are_refused(tmp_path: Path) -> None:
@@ -106,10 +105,10 @@ def test_a_password_in_an_address_and_an_existing_target_are_refused(tmp_path: P
     spend(config, 1)
     found = load(config)
     (tmp_path / "out").mkdir()
-    with pytest.raises(DeploymentError, match="HB880.*exists already"):
+    with pytest.raises(DeploymentError, match=r"HB880.*exists already"):
         export(found, tmp_path / "out")
     config.write_text(config.read_text() + "# postgresql://reader:hunter2@db/shop\n")
-    with pytest.raises(DeploymentError, match="HB880.*password"):
+    with pytest.raises(DeploymentError, match=r"HB880.*password"):
         export(found, tmp_path / "other")
 
 

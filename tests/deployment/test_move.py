@@ -61,7 +61,9 @@ def test_charges_during_a_move_are_in_the_archive_or_refused(tmp_path: Path, pos
         def ask() -> None:
             for number in range(10_000):
                 try:
-                    session.query(f"{SQL} WHERE age > {number} / 1000.0", epsilon="0.0001", key=f"key-of-number-{number:05}")
+                    session.query(
+                        f"{SQL} WHERE age > {number} / 1000.0", epsilon="0.0001", key=f"key-of-number-{number:05}"
+                    )
                 except BudgetError:
                     refused.set()
                     return

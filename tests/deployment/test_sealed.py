@@ -33,7 +33,7 @@ def test_a_passphrase_is_long_and_readable_by_its_owner_alone(tmp_path: Path) ->
     path.chmod(0o600)
     assert sealed.read_passphrase(path) == PHRASE
     path.chmod(0o640)
-    with pytest.raises(DeploymentError, match="HB883.*other users"):
+    with pytest.raises(DeploymentError, match=r"HB883.*other users"):
         sealed.read_passphrase(path)
     path.chmod(0o600)
     path.write_text("short")

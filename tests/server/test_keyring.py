@@ -85,22 +85,22 @@ def test_a_session_outlives_a_rotation_and_ends_at_its_own_time(
 
 def test_the_newest_key_signs(path: Path, clock: Clock) -> None:
     ring = Keyring(path.read_bytes(), path, clock)
-    assert ring.keys() == (OLD,)
+    assert ring.accepted() == (OLD,)
     rotate(path, clock=clock)
-    first, second = ring.keys()
+    first, second = ring.accepted()
     assert second == OLD
     assert len(first) >= keyring.MIN_KEY
     rotate(path, clock=clock)
-    assert ring.keys()[1:] == (first, OLD)
+    assert ring.accepted()[1:] == (first, OLD)
 
 
 def test_an_old_key_is_accepted_no_longer_than_a_session_lasts(path: Path, clock: Clock) -> None:
     ring = Keyring(path.read_bytes(), path, clock)
     rotate(path, clock=clock)
     clock.now += SESSION_SECONDS
-    assert OLD in ring.keys()
+    assert OLD in ring.accepted()
     clock.now += 1
-    assert OLD not in ring.keys(), "although it is still in the file"
+    assert OLD not in ring.accepted(), "although it is still in the file"
     rotate(path, clock=clock)
     assert OLD not in path.read_bytes()
 
@@ -116,9 +116,9 @@ def test_a_file_that_is_broken_or_gone_changes_nothing(path: Path, clock: Clock)
     ring = Keyring(path.read_bytes(), path, clock)
     for content in (b"hubbub keys 1\nnonsense\n", b"short", b"hubbub keys 1\n"):
         path.write_bytes(content)
-        assert ring.keys() == (OLD,)
+        assert ring.accepted() == (OLD,)
     path.unlink()
-    assert ring.keys() == (OLD,)
+    assert ring.accepted() == (OLD,)
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "2026-11-19 " + "k" * 40, "- short", "- " + "k" * 40 + " more"])

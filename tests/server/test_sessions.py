@@ -13,8 +13,8 @@ from tests.server.conftest import Clock
 from hubbub.errors import AccessError
 from hubbub.server.accounts import SESSION_SECONDS, Accounts, Principal
 from hubbub.server.database import SqliteDatabase
-from hubbub.server.oidc import Oidc
 from hubbub.server.keyring import Keyring
+from hubbub.server.oidc import Oidc
 from hubbub.server.sessions import Sessions
 from hubbub.server.settings import OidcSettings
 from hubbub.server.state import State

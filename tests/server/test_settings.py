@@ -64,8 +64,8 @@ def test_the_environment_counts_more_than_the_file_and_the_command_line_most(fol
 
 def test_every_key_has_a_variable(folder: Path) -> None:
     keys = {
-        *KEYS["server"] - {"tls", "oidc", "postgres", "key_command"},
-        *(f"{part}.{k}" for part in ("tls", "oidc") for k in KEYS[f"server.{part}"]),
+        *KEYS["server"] - {"tls", "oidc", "postgres", "telemetry", "key_command"},
+        *(f"{part}.{k}" for part in ("tls", "oidc", "telemetry") for k in KEYS[f"server.{part}"]),
         *(f"postgres.{k}" for k in KEYS["server.postgres"] - {"analysts", "applications"}),
     }
     assert set(VARIABLES.values()) == keys

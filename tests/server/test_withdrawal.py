@@ -14,9 +14,9 @@ from hubbub.curator.opening import open_curator
 from hubbub.errors import AccessError, HubbubError
 from hubbub.server.accounts import SESSION_SECONDS, Accounts, Principal
 from hubbub.server.database import SqliteDatabase
+from hubbub.server.keyring import Keyring
 from hubbub.server.oidc import Oidc
 from hubbub.server.service import Service
-from hubbub.server.keyring import Keyring
 from hubbub.server.sessions import Sessions
 from hubbub.server.settings import OidcSettings
 from hubbub.server.state import State

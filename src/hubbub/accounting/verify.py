@@ -99,10 +99,10 @@ class Verification:
         if self.sound and self.moved:
             raise LedgerError(
                 "HB894",
-                f"This ledger is closed: entry {self.moved} records that the deployment was moved elsewhere. Nothing was "
-                "charged.",
-                "Use it at its new place. If its archive is lost, nothing of the budgets is left: `hubbub admin forfeit` "
-                "records that and lets it start, and the owner may then set new budgets.",
+                f"This ledger is closed: entry {self.moved} records that the deployment was moved elsewhere. "
+                "Nothing was charged.",
+                "Use it at its new place. If its archive is lost, nothing of the budgets is left: `hubbub admin "
+                "forfeit` records that and lets it start, and the owner may then set new budgets.",
             )
         if self.sound:
             return

@@ -51,8 +51,8 @@ def add_actions(actions: "argparse._SubParsersAction[Any]") -> None:
         "same ledger may be spent twice: where an anchor or a ledger is already, where the witness knows of entries "
         "that the archive lacks, and of a copy whose original nobody vouches for. Without a witness, two machines "
         "that import the same archive do not know of each other.",
-        epilog='examples:\n  hubbub admin import hospital.tar.gz --into /var/lib/hubbub --by olga --reason "new machine"'
-        "\n  hubbub admin import hospital.tar.gz --into . --database postgresql://hubbub@db/hubbub --anchor "
+        epilog='examples:\n  hubbub admin import hospital.tar.gz --into /var/lib/hubbub --by olga --reason "moved"\n'
+        "  hubbub admin import hospital.tar.gz --into . --database postgresql://hubbub@db/hubbub --anchor "
         '/var/lib/hubbub-anchor/ledger.anchor --by olga --reason "to PostgreSQL"',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

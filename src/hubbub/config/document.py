@@ -83,8 +83,10 @@ KEYS: Mapping[str, frozenset[str]] = {
             "key_command",
             "oidc",
             "postgres",
+            "telemetry",
         }
     ),
+    "server.telemetry": frozenset({"otlp", "headers_file", "syslog"}),
     "server.tls": frozenset({"certificate", "key"}),
     "server.oidc": frozenset({"issuer", "audience", "claim", "keys", "owners", "auditors"}),
     "server.postgres": frozenset({"port", "host", "cleartext", "password", "connections", "analysts", "applications"}),

@@ -359,6 +359,16 @@ _SERVER = {
                 "auditors": {"type": "array", "items": {"type": "string"}},
             },
         },
+        "telemetry": {
+            "type": "object",
+            "additionalProperties": False,
+            "description": "Where the audit log and traces go, without queries and data.",
+            "properties": {
+                "otlp": {"type": "string", "description": "Address of an OpenTelemetry collector (OTLP over HTTP)."},
+                "headers_file": {"type": "string", "description": "File with headers for the collector."},
+                "syslog": {"type": "string", "description": "Socket of syslog, such as /dev/log."},
+            },
+        },
         "postgres": {
             "type": "object",
             "additionalProperties": False,

@@ -201,7 +201,8 @@ def _refuse_occupied(places: LedgerPaths, folder: Path, anchor: FileAnchor) -> N
     if Path(anchor.where).exists():
         raise DeploymentError(
             "HB886",
-            f"There is an anchor at {anchor.where} already, so a ledger is or was in use with it. Nothing was imported.",
+            f"There is an anchor at {anchor.where} already, so a ledger is or was in use with it. "
+            "Nothing was imported.",
             "If the original still runs on this machine, stop it and export it with --move. Name another place for "
             "the anchor of this ledger with --anchor PATH.",
         )

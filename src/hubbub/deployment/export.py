@@ -60,7 +60,7 @@ def export(config: Config, target: Path, *, move: Move | None = None, passphrase
              charge fits under any cap, and a ledger with this entry as its last forfeit is refused at every start.
     Assumes  the owner changes no cap of servers that run on, and restarts them before a cap renews or a block begins:
              on a file none can run, on PostgreSQL they can. What is done with the archive is another matter: two
-             imports of it on two machines do not know of each other, unless hubbub.yaml names a witness (Second import).
+             imports of it on two machines do not know of each other, unless there is a witness (Second import).
     Charges  nothing where the deployment goes on; the rest of every cap at the original.
     Tested   tests/deployment/test_move.py::test_the_original_of_a_move_can_spend_nothing
              tests/deployment/test_move.py::test_charges_during_a_move_are_in_the_archive_or_refused
@@ -123,14 +123,10 @@ def _close(config: Config, move: Move, name: str) -> None:
     if closed is None:
         # a file is locked against servers; in PostgreSQL the entry itself decides between before and after
         store = store_of(config, exclusive=True)
-        close_moved(
-            store, policy=config.policy, anchor=anchor_of(config), by=move.by, reason=move.reason, archive=name
-        )
+        close_moved(store, policy=config.policy, anchor=anchor_of(config), by=move.by, reason=move.reason, archive=name)
 
 
-def _collect(
-    config: Config, text: str, staging: Path, name: str, *, moves: bool, passphrase: str | None
-) -> Manifest:
+def _collect(config: Config, text: str, staging: Path, name: str, *, moves: bool, passphrase: str | None) -> Manifest:
     store = store_of(config, read_only=True)
     try:
         with store.snapshot() as snapshot:
@@ -192,5 +188,3 @@ def _streams(config: Config) -> dict[str, bytes]:
     for path in sorted(root.rglob(f"*.stream{MOVED}")):
         found[f"streams/{path.relative_to(root).as_posix().removesuffix(MOVED)}"] = path.read_bytes()
     return found
-
-

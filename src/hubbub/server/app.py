@@ -145,6 +145,8 @@ def serve(
     `sockets` are open already, if several workers share them; `started` is called when requests can come.
     """
     log_to_stderr()
+    if service.telemetry is not None:
+        logging.getLogger("hubbub").addHandler(service.telemetry.handler)
     threads.share_cores()
     app = create_app(service, beside)
     threads.collect_seldom()

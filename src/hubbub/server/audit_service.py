@@ -19,19 +19,26 @@ from hubbub.server.current_curator import CurrentCurator
 from hubbub.server.metrics import Metrics
 from hubbub.server.query_pool import QueryPool
 from hubbub.server.roles import allowed
+from hubbub.server.telemetry import Telemetry
 
 
 class AuditService:
     """Reads and verifies the ledger, and writes the metrics."""
 
     def __init__(
-        self, current: CurrentCurator, pool: QueryPool, metrics: Metrics, shared: SharedFigures | None = None
+        self,
+        current: CurrentCurator,
+        pool: QueryPool,
+        metrics: Metrics,
+        shared: SharedFigures | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         """With `shared`, the metrics are those of all workers."""
         self._current = current
         self._shared = shared
         self._pool = pool
         self._metrics = metrics
+        self._telemetry = telemetry
         self._verifying = threading.Lock()
 
     @allowed("owner", "auditor")
@@ -81,11 +88,13 @@ class AuditService:
         """Let the other workers know the metrics of this one."""
         if self._shared is not None:
             running, waiting = self._pool.counts()
-            self._shared.put(self._metrics.counters(), {"running": running, "waiting": waiting})
+            gauges = {"running": running, "waiting": waiting, "dropped": self._dropped()}
+            self._shared.put(self._metrics.counters(), gauges)
 
     def local_figures(self) -> str:
         """Return the metrics without a principal; the caller checks that the request comes from this machine."""
         running, waiting = self._pool.counts()
+        dropped = self._dropped()
         metrics = self._metrics
         if self._shared is not None:
             metrics = Metrics()
@@ -94,9 +103,14 @@ class AuditService:
                 metrics.add(counters)
                 running += int(gauges.get("running", 0))
                 waiting += int(gauges.get("waiting", 0))
+                dropped += int(gauges.get("dropped", 0))
         return metrics.text(
             {
                 "queries_running": ("Queries running now.", running),
                 "queries_waiting": ("Queries waiting for a thread.", waiting),
+                "telemetry_dropped": ("Records of the audit log and traces that could not be sent.", dropped),
             }
         )
+
+    def _dropped(self) -> int:
+        return 0 if self._telemetry is None else self._telemetry.dropped

@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from hubbub.errors import DeploymentError
@@ -69,7 +70,7 @@ def valid(keys: list[Key], now: int) -> tuple[bytes, ...]:
     An older key is accepted until a session that it signed last can have ended: that long after its successor's time.
     """
     accepted = [keys[0].secret]
-    for newer, older in zip(keys, keys[1:], strict=False):
+    for newer, older in pairwise(keys):
         if newer.since is None or now > newer.since + SESSION_SECONDS:
             break
         accepted.append(older.secret)
@@ -87,7 +88,7 @@ class Keyring:
         self._mutex = threading.Lock()
         self._seen = self._state()
 
-    def keys(self) -> tuple[bytes, ...]:
+    def accepted(self) -> tuple[bytes, ...]:
         """Give the keys that are accepted now; the first one signs."""
         if self.path is not None and (state := self._state()) != self._seen:
             self._reload(state)

@@ -21,6 +21,7 @@ from hubbub.errors import HubbubError, ParameterError
 from hubbub.server.problems import ProblemResponse, internal_error
 from hubbub.server.query_pool import clock
 from hubbub.server.service import Service
+from hubbub.server.telemetry import Span, parent_of, wall_clock
 
 #: Maximum bytes of a body: a query has at most a million characters, a hubbub.yaml far less.
 MAX_BODY = 1 << 20
@@ -107,13 +108,17 @@ class RequestMiddleware:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._service.metrics.count(route, method, status, seconds)
         principal = state.get("principal")
+        role = None if principal is None else principal.role
+        if self._service.telemetry is not None:
+            parent = parent_of(Headers(scope=scope).get("traceparent"))
+            self._service.telemetry.put(Span(method, route, status, role, wall_clock(seconds), seconds, parent))
         _log.info(
             "request",
             extra={
                 "fields": {
                     "request": state["request_id"],
                     "who": None if principal is None else principal.name,
-                    "role": None if principal is None else principal.role,
+                    "role": role,
                     "method": method,
                     "route": route,
                     "status": status,

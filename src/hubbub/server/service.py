@@ -40,6 +40,7 @@ from hubbub.server.scheduler import Scheduler
 from hubbub.server.settings import Settings
 from hubbub.server.state import State
 from hubbub.server.stream_service import StreamService
+from hubbub.server.telemetry import Telemetry
 from hubbub.server.worker import Worker
 
 #: Seconds that running queries get to finish when the server stops.
@@ -85,6 +86,7 @@ class Service:
         self.requests_limit = RateLimit(settings.per_minute, board=self.board, kind="requests")
         self.attempts_limit = RateLimit(_ATTEMPTS, board=self.board, kind="attempts")
         self.metrics = Metrics()
+        self.telemetry = None if settings.telemetry is None else Telemetry(settings.telemetry)
         self.pool, self.free_pool, figures = _pools(settings, worker, self.board)
         self.reserved = ReservedThreads()
         self.lab = Lab(running=max(1, min(MAX_RUNNING, settings.workers // 2)))
@@ -92,7 +94,7 @@ class Service:
         self.catalog = CatalogService(self.current, self.pool)
         self.queries = QueryService(self.current, self.state, self.pool, self.registry)
         self.administration = AdministrationService(self.current, self.state, self.accounts)
-        self.audit = AuditService(self.current, self.pool, self.metrics, figures)
+        self.audit = AuditService(self.current, self.pool, self.metrics, figures, self.telemetry)
         self.streams = StreamService(self.current, self.state)
         self.attacks = AttackService(self.lab)
         self.crowd = CrowdService(self.lab)
@@ -130,6 +132,8 @@ class Service:
                 if self.board is not None:
                     self.audit.share_figures()
                     self.board.close()
+                if self.telemetry is not None:
+                    self.telemetry.close()
 
     def _revoke_returned(self) -> None:
         """Revoke old access of analysts who were removed and added again while no server was running."""

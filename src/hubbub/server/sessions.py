@@ -66,7 +66,7 @@ class Sessions:
 
     def csrf(self, cookie: str) -> str:
         """Return the CSRF token of a session."""
-        return _seal_of(self._keys.keys()[0], _FORM, cookie)
+        return _seal_of(self._keys.accepted()[0], _FORM, cookie)
 
     def check(self, cookie: str | None, given: str | None) -> None:
         """Reject a form without the CSRF token of its session (HB711)."""
@@ -83,22 +83,21 @@ class Sessions:
 
     def _seal(self, content: list[str | int | None]) -> str:
         body = _text(json.dumps(content, separators=(",", ":")).encode())
-        return f"{body}.{_seal_of(self._keys.keys()[0], _COOKIE, body)}"
+        return f"{body}.{_seal_of(self._keys.accepted()[0], _COOKIE, body)}"
 
     def _sealed(self, use: bytes, text: str, seal: str) -> bool:
         """Check a seal with every key that is accepted now."""
-        seals = [_seal_of(key, use, text) for key in self._keys.keys()]
-        return any([hmac.compare_digest(each.encode(), seal.encode()) for each in seals])
+        seals = [_seal_of(key, use, text) for key in self._keys.accepted()]
+        return any(hmac.compare_digest(each.encode(), seal.encode()) for each in seals)
 
     def _unseal(self, cookie: str | None) -> tuple[str, str, str | None, int, str]:
         if not cookie:
             raise AccessError("HB700", "You are not signed in.", "Sign in with your token.")
         body, _, seal = cookie.partition(".")
-        if len(cookie) <= _MAX_COOKIE and cookie.isascii():
-            if self._sealed(_COOKIE, body, seal):
-                name, role, token, until, session = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-                if until > self._accounts.clock() and (role in ROLES or not name):
-                    return cast("tuple[str, str, str | None, int, str]", (name, role, token, until, session))
+        if len(cookie) <= _MAX_COOKIE and cookie.isascii() and self._sealed(_COOKIE, body, seal):
+            name, role, token, until, session = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            if until > self._accounts.clock() and (role in ROLES or not name):
+                return cast("tuple[str, str, str | None, int, str]", (name, role, token, until, session))
         raise AccessError("HB702", "This session has ended.", "Sign in again.")
 
 

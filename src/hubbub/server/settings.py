@@ -23,9 +23,10 @@ from hubbub.config.document import KEYS, check_keys, expect_mapping, parse_yaml,
 from hubbub.core import numbers
 from hubbub.errors import ConfigError, ParameterError
 from hubbub.private_files import create_folder, open_private
-from hubbub.server import key_command, keyring, postgres_settings
+from hubbub.server import key_command, keyring, postgres_settings, telemetry_settings
 from hubbub.server.keyring import MIN_KEY, Keyring
 from hubbub.server.postgres_settings import PostgresSettings, loopback
+from hubbub.server.telemetry_settings import TelemetrySettings
 
 #: Environment variables and the settings they override.
 VARIABLES: Mapping[str, str] = {
@@ -43,6 +44,9 @@ VARIABLES: Mapping[str, str] = {
     "HUBBUB_FREE_WORKERS": "free_workers",
     "HUBBUB_FREE_SECONDS": "free_seconds",
     "HUBBUB_SECRET_FILE": "secret_file",
+    "HUBBUB_OTLP": "telemetry.otlp",
+    "HUBBUB_OTLP_HEADERS_FILE": "telemetry.headers_file",
+    "HUBBUB_SYSLOG": "telemetry.syslog",
     "HUBBUB_PG_PORT": "postgres.port",
     "HUBBUB_PG_HOST": "postgres.host",
     "HUBBUB_PG_CLEARTEXT": "postgres.cleartext",
@@ -133,6 +137,7 @@ class Settings:
     free_seconds: int = 20
     oidc: OidcSettings | None = None
     postgres: PostgresSettings | None = None
+    telemetry: TelemetrySettings | None = None
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -197,7 +202,7 @@ def read(
     top = expect_mapping(document, "")
     given = dict(expect_mapping(top.get("server") or {}, "server"))
     check_keys(given, "server", KEYS["server"])
-    for part in ("tls", "oidc", "postgres"):
+    for part in ("tls", "oidc", "postgres", "telemetry"):
         if part in given:
             given[part] = dict(expect_mapping(given[part], f"server.{part}"))
             check_keys(cast("dict[str, object]", given[part]), f"server.{part}", KEYS[f"server.{part}"])
@@ -220,6 +225,7 @@ def read(
         key=key,
         oidc=_oidc(given.get("oidc"), expect_mapping(analysts, "analysts")),
         postgres=postgres_settings.read(given.get("postgres")),
+        telemetry=telemetry_settings.read(given.get("telemetry"), base),
         **_plain(given),
     )
 
