@@ -58,10 +58,10 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 # The tests start a real PostgreSQL server, a real Spark (on Java) and a real browser; Debian keeps the server's programs in /usr/lib/postgresql.
 $(VENV)/.system: $(VENV)/.run Makefile
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null && command -v chromium >/dev/null \
-		&& command -v java >/dev/null && [ -x /usr/sbin/pgbouncer ] \
+		&& command -v java >/dev/null && command -v systemd-analyze >/dev/null && [ -x /usr/sbin/pgbouncer ] \
 		&& $(SUDO) ldconfig -p | grep -q libatomic.so.1 || { \
-		echo "setup: installing postgresql, pgbouncer, java, strace and chromium (with what its driver needs), which the tests start"; \
-		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql pgbouncer openjdk-17-jre-headless strace chromium libatomic1 >/dev/null; }
+		echo "setup: installing postgresql, pgbouncer, java, strace, systemd (for its checks of the unit) and chromium (with what its driver needs), which the tests start"; \
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql pgbouncer openjdk-17-jre-headless strace systemd chromium libatomic1 >/dev/null; }
 	@touch $@
 
 lint: $(VENV)/.dev

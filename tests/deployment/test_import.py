@@ -117,3 +117,13 @@ def test_an_import_that_fails_half_way_can_be_repeated(tmp_path: Path, postgres_
     assert refusal(tmp_path / "out", tmp_path / "b", database=url(postgres_dsn)).code == "HB886"
     bring(tmp_path / "out", tmp_path / "b")
     assert examined(tmp_path / "b" / "hubbub.yaml").sound
+
+
+def test_a_database_that_does_not_answer_is_named_without_its_user(tmp_path: Path) -> None:
+    config = make(tmp_path / "a")
+    spend(config, 1)
+    export(load(config), tmp_path / "out", move=MOVE)
+    error = refusal(tmp_path / "out", tmp_path / "b", database="postgresql://hubbub@127.0.0.1:1/none")
+    assert error.code == "HB889"
+    assert "hubbub@" not in error.message
+    bring(tmp_path / "out", tmp_path / "b")

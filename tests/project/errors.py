@@ -30,7 +30,11 @@ FAMILIES = {
     ),
     "HB6": ("Mechanisms, sanitizers, audits, attacks, streams", "Errors of the parts of hubbub beyond queries."),
     "HB7": ("Access", "`AccessError`: the caller is unknown (HB70x), has no permission (HB71x), or must wait (HB72x)."),
-    "HB8": ("Connection", "`ServerError`: a server cannot be reached, or did not answer as one."),
+    "HB8": (
+        "Connection and deployments",
+        "`ServerError`: a server cannot be reached, or did not answer as one. HB88x and HB89x, `DeploymentError`: a "
+        "deployment cannot be exported, imported or upgraded, or a key cannot be used.",
+    ),
     "HB9": ("Runs", "`RunError`: the run failed after the charge. The message never depends on the data."),
 }
 

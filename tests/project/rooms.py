@@ -77,9 +77,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "mcp",
         }
     ),
-    "deployment": frozenset(
-        {"errors", "private_files", "core", "accounting", "config", "analyses", "curator", "server"}
-    ),
+    "deployment": frozenset({"errors", "private_files", "accounting", "config", "analyses", "curator", "server"}),
     "gateway": frozenset({"errors", "core", "answers", "curator", "server"}),
     "dbapi": frozenset({"client"}),
     "frames": frozenset({"answers"}),
@@ -106,6 +104,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "audit",
             "mcp",
             "server",
+            "deployment",
             "gateway",
             "client",
         }

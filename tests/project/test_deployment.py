@@ -2,6 +2,7 @@
 
 import configparser
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -137,6 +138,45 @@ def test_the_unit_is_in_the_form_that_systemd_reads() -> None:
     parser.optionxform = str  # type: ignore[method-assign, assignment]
     parser.read_string(UNIT.read_text())
     assert parser.sections() == ["Unit", "Service", "Install"]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The unit, with a program that exists."""
+    unit = tmp_path / "hubbub.service"
+    unit.write_text(UNIT.read_text().replace("/opt/hubbub/bin/hubbub", "/bin/true"))
+    return unit
+
+
+def analyzed(*words: str) -> tuple[int, str]:
+    """Run systemd-analyze."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed; `make test` installs it")
+    done = subprocess.run(["systemd-analyze", *words], capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_systemd_accepts_every_line_of_the_unit(installed: Path) -> None:
+    assert analyzed("verify", str(installed)) == (0, "")
+    installed.write_text(installed.read_text().replace("ProtectHome=", "ProtectHomes="))
+    assert "ProtectHomes" in analyzed("verify", str(installed))[1], "a planted slip is found"
+
+
+def test_the_exposure_of_the_unit_is_the_one_in_the_documents(installed: Path) -> None:
+    """Versions of systemd differ a little in what they count, so the documents give the score of one of them."""
+    code, text = analyzed("security", "--offline=true", "--threshold=15", str(installed))
+    assert code == 0, text[-300:]
+    score = re.search(r"Overall exposure level for \S+: (\d\.\d)", text)
+    documented = re.search(r"exposure level of (\d\.\d)", (ROOT / "docs" / "deploy.md").read_text())
+    assert score is not None
+    assert documented is not None
+    assert abs(float(score[1]) - float(documented[1])) <= 0.3
+    installed.write_text(installed.read_text().replace("NoNewPrivileges=yes", "").replace("PrivateDevices=yes", ""))
+    weaker = re.search(
+        r"Overall exposure level for \S+: (\d\.\d)", analyzed("security", "--offline=true", str(installed))[1]
+    )
+    assert weaker is not None
+    assert float(weaker[1]) > float(score[1]), "the score notices what is taken away"
 
 
 def test_every_variable_in_these_files_is_one_that_the_server_reads() -> None:

@@ -9,6 +9,8 @@ from urllib.parse import quote
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from hubbub.errors import AccessError
+from hubbub.server.sessions import Sessions
 from hubbub.server.state import JobRecord
 
 COUNT = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.1"}
@@ -107,3 +109,14 @@ def test_a_policy_that_one_applies_holds_at_the_other(both: tuple[Any, Any]) -> 
     assert answer.status_code == 200, answer.text
     other = "SELECT COUNT(*) AS n FROM health WHERE age > 20"  # earlier answers do not determine it
     assert first.ask("ben", other, header="here", epsilon="1").status_code == 409
+
+
+def test_a_session_of_one_holds_at_the_other_and_ends_at_both(both: tuple[Any, Any]) -> None:
+    sessions = [Sessions(each.service.settings.keyring, each.service.accounts) for each in both]
+    cookie = sessions[0].sign(both[0].service.accounts.identify(both[0].tokens["ana"]))
+    assert sessions[1].open(cookie).name == "ana"
+    sessions[1].check(cookie, sessions[0].csrf(cookie))
+    sessions[1].end(cookie)
+    for each in sessions:
+        with pytest.raises(AccessError):
+            each.open(cookie)

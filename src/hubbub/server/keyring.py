@@ -40,18 +40,18 @@ _FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True)
-class Key:
+class SigningKey:
     """One key, and when it was added, in seconds since 1970; None if that is not known."""
 
     secret: bytes
     since: int | None
 
 
-def parse(content: bytes) -> list[Key]:
+def parse(content: bytes) -> list[SigningKey]:
     """Read a secret: one key, or a list of keys with the newest first; refuse a broken list (HB890)."""
     text = content.strip()
     if not text.startswith(_HEADER.encode()):
-        return [Key(text, None)]
+        return [SigningKey(text, None)]
     lines = text.decode("ascii", errors="replace").splitlines()[1:]
     matches = [_LINE.fullmatch(line.strip()) for line in lines]
     if not matches or None in matches:
@@ -61,10 +61,10 @@ def parse(content: bytes) -> list[Key]:
             f"Each line below `{_HEADER}` is a time or -, a space, and a key of at least {MIN_KEY} characters. Restore "
             "the file, or replace it by one new key: everybody signs in again.",
         )
-    return [Key(_decoded(match["key"]), _seconds(match["at"])) for match in matches if match is not None]
+    return [SigningKey(_decoded(match["key"]), _seconds(match["at"])) for match in matches if match is not None]
 
 
-def valid(keys: list[Key], now: int) -> tuple[bytes, ...]:
+def valid(keys: list[SigningKey], now: int) -> tuple[bytes, ...]:
     """Give the keys that are accepted now, the signing one first.
 
     An older key is accepted until a session that it signed last can have ended: that long after its successor's time.
@@ -132,7 +132,7 @@ def rotate(path: Path, *, leaked: bool = False, clock: Callable[[], float] = tim
     try:
         keys = parse(_read(path))
         kept = [] if leaked else keys[: len(valid(keys, now))]
-        new = Key(secrets.token_urlsafe(MIN_KEY).encode(), now)
+        new = SigningKey(secrets.token_urlsafe(MIN_KEY).encode(), now)
         lines = [_HEADER, *(f"{_text(key.since)} {_encoded(key.secret)}" for key in (new, *kept))]
         replace_text(path, "\n".join(lines) + "\n")
     except OSError as error:

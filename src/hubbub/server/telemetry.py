@@ -25,12 +25,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty, Full, Queue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from hubbub.server.metrics import BUCKETS
 from hubbub.server.telemetry_settings import TelemetrySettings
 
+T = TypeVar("T")
 #: Records that wait, and records that are sent together.
 MAX_WAITING, _BATCH = 4096, 256
 #: Seconds between two batches; within which the other side has to answer; and that are left for the last batch.
@@ -120,20 +121,21 @@ class Telemetry:
         logs = [each for each in batch if isinstance(each, logging.LogRecord)]
         spans = [each for each in batch if isinstance(each, Span)]
         if self._settings.otlp is not None:
-            for path, number, content in (
-                ("/v1/logs", len(logs), lambda: logs_of(logs)),
-                ("/v1/traces", len(spans), lambda: traces_of(spans)),
-            ):
-                if number:
-                    try:
-                        self._send(path, json.dumps(content(), ensure_ascii=False).encode())
-                    except Exception:  # noqa: BLE001 - telemetry must never fail anything
-                        self._drop(number)
+            if logs:
+                self._offer("/v1/logs", logs, logs_of)
+            if spans:
+                self._offer("/v1/traces", spans, traces_of)
         if self._settings.syslog is not None and logs:
             try:
                 self._to_syslog([syslog_line(record) for record in logs])
             except Exception:  # noqa: BLE001 - as above
                 self._drop(len(logs))
+
+    def _offer(self, path: str, records: list[T], written: Callable[[list[T]], dict[str, Any]]) -> None:
+        try:
+            self._send(path, json.dumps(written(records), ensure_ascii=False).encode())
+        except Exception:  # noqa: BLE001 - telemetry must never fail anything
+            self._drop(len(records))
 
     def _post(self, path: str, body: bytes) -> None:
         """Post to the collector; redirects are not followed."""
@@ -159,8 +161,9 @@ class Telemetry:
         place = self._settings.syslog or ""
         if place.startswith("udp://"):
             parts = urlsplit(place)
-            target: Any = (parts.hostname, parts.port or 514)
-            family = socket.getaddrinfo(*target, type=socket.SOCK_DGRAM)[0][0]
+            found = socket.getaddrinfo(parts.hostname, parts.port or 514, type=socket.SOCK_DGRAM)
+            family: int = found[0][0]
+            target: Any = found[0][4]
         else:
             family, target = socket.AF_UNIX, place
         with socket.socket(family, socket.SOCK_DGRAM) as opened:

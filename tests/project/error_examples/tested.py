@@ -1,6 +1,21 @@
 """Codes that a test produces, because an example would need a server, PostgreSQL, a broken disk, a fork or the like."""
 
 TESTED: dict[str, str] = {
+    "HB880": "tests/deployment/test_export.py::test_a_password_in_an_address_and_an_existing_target_are_refused",
+    "HB881": "tests/deployment/test_archive.py::test_every_change_of_a_byte_is_found",
+    "HB882": "tests/deployment/test_archive.py::test_another_archive_has_another_fingerprint",
+    "HB883": "tests/deployment/test_sealed.py::test_a_passphrase_is_long_and_readable_by_its_owner_alone",
+    "HB884": "tests/deployment/test_sealed.py::test_another_passphrase_archive_or_byte_is_refused",
+    "HB885": "tests/deployment/test_move.py::test_an_original_that_was_used_after_its_move_is_not_moved_again",
+    "HB886": "tests/deployment/test_import.py::test_an_import_replaces_and_extends_nothing",
+    "HB887": "tests/deployment/test_move.py::test_a_witness_refuses_a_copy_whose_original_went_on",
+    "HB888": "tests/deployment/test_import.py::test_a_copy_needs_somebody_who_vouches",
+    "HB889": "tests/deployment/test_import.py::test_a_database_that_does_not_answer_is_named_without_its_user",
+    "HB890": "tests/server/test_keyring.py::test_a_broken_list_is_refused",
+    "HB891": "tests/server/test_key_command.py::test_a_command_that_fails_hangs_or_floods_is_ended",
+    "HB893": "tests/server/test_keyring.py::test_what_cannot_be_rotated_is_said",
+    "HB894": "tests/deployment/test_move.py::test_the_original_of_a_move_can_spend_nothing",
+    "HB895": "tests/server/test_telemetry.py::test_a_place_where_others_could_read_it_is_refused",
     "HB204": "tests/server/test_administration.py::test_less_than_was_requested_can_be_approved_and_never_more",
     "HB792": "tests/curator/test_batch.py::test_a_batch_beyond_the_budget_or_with_a_wrong_question_charges_nothing",
     "HB850": "tests/analyses/programs/test_logistic.py::test_what_cannot_be_is_refused_with_a_remedy",

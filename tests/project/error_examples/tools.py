@@ -53,11 +53,11 @@ load_private_key(folder / "audit.key", make=False)"""),
     "HB638": python("""from hubbub.audit.report import load_private_key, verify_report
 
 key = load_private_key(folder / "audit.key", make=True).public_key()
-verify_report("{}", key)"""),
+verify_report("{}", [key])"""),
     "HB639": python("""from hubbub.audit.report import load_private_key, sign_report, verify_report
 
 key = load_private_key(folder / "audit.key", make=True)
-verify_report(sign_report({"sound": False}, key).replace("false", "true"), key.public_key())"""),
+verify_report(sign_report({"sound": False}, key).replace("false", "true"), [key.public_key()])"""),
     "HB640": sh("hubbub attack linkages visits.csv"),
     "HB641": sh("hubbub attack linkage vists.csv"),
     "HB642": sh("hubbub attack averaging visits.csv"),
