@@ -184,8 +184,7 @@ class Release:
         """How many privacy units a group needed to be shown, if the groups were selected; what has no interval."""
         groups, after = GroupThreshold.from_receipt(self.receipt), "after" in self.receipt
         cut = after or (_CUT.search(self.receipt["query"]) is not None if groups is not None else False)
-        notes: tuple[str, ...] = () if not self.sandbox else (self.sandbox,)
-        notes += () if not self.disclosure else (self.disclosure,)
+        notes = tuple(each for each in (self.sandbox, self.disclosure) if each)
         notes += () if groups is None else (groups.note(len(self.ratio), cut=cut),)
         values = self.model["released"][: self.model.get("values", 0)] if "released" in self.model else []
         notes = (*notes, _VALUES + ", ".join(map(_single, values)) + ".") if values else notes
@@ -261,9 +260,7 @@ class Release:
         writer = csv.writer(file, lineterminator="\n")
         columns = self.flat()
         writer.writerow([column.name for column in columns])
-        for row in zip(
-            *(column.values for column in columns), strict=True
-        ):  # row by row, so that other threads can run
+        for row in zip(*(column.values for column in columns), strict=True):  # one by one: other threads can run
             writer.writerow(row)
         return file.getvalue()
 
@@ -284,11 +281,9 @@ class Release:
     def flat(self, *, intervals: bool = True) -> list[Output]:
         """Return all columns; each noisy one is followed by the ends of its intervals, as name_low and name_high.
 
-        A name that the query already uses gets an underscore more, so that no column replaces another. Answers of the
-        sandbox have a last column `made_up`.
+        A name that the query already uses gets an underscore more. Answers of the sandbox have a last column `made_up`.
         """
-        taken = set(self.columns)
-        columns = []
+        taken, columns = set(self.columns), list[Output]()
         for output in self.outputs:
             columns.append(output)
             for end, values in (("low", output.low), ("high", output.high)) if intervals else ():
@@ -299,9 +294,8 @@ class Release:
                     name += "_"
                 taken.add(name)
                 columns.append(Output(name, "real", values))
-        if is_made_up(self.receipt):  # whoever gets the file sees it, whatever became of its name
-            columns.append(Output(marked_column(taken), "boolean", [True] * len(self.ratio)))
-        return columns
+        mark = [Output(marked_column(taken), "boolean", [True] * len(self.ratio))]  # whoever gets the file sees it
+        return columns + mark if is_made_up(self.receipt) else columns
 
     def to_pandas(self, *, intervals: bool = True) -> Any:
         """Return a pandas DataFrame with the receipt in `attrs`; the types depend only on the kinds of the columns.
@@ -389,8 +383,7 @@ class Release:
         """Return each cell as text, with its interval if it has one, even if that is open on both sides."""
         if most is not None:
             return self.head(most).texts()
-        noisy = [output.low is not None for output in self.outputs]
-        empty = suppressed_text(self.receipt)
+        noisy, empty = [output.low is not None for output in self.outputs], suppressed_text(self.receipt)
         dates = [o.values if o.kind != "timestamp" else without_midnight(o.values) for o in self.outputs]
         return [
             tuple(text(c, ends, noisy=each, empty=empty) for c, ends, each in zip(row, intervals, noisy, strict=True))
@@ -421,8 +414,8 @@ class Release:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         more = [f"… {len(self.ratio) - 50} more rows"] if len(self.ratio) > 50 else []
         note = [f"Bounds: {self.left_out.sentence()}"] if self.left_out is not None else []
-        note += [f"Rules: {self.disclosure}"] if self.disclosure else []
         others = [each for each in self.notes if each not in (self.sandbox, self.disclosure)]
+        note += [f"Rules: {self.disclosure}"] * bool(self.disclosure)
         note += [f"{'Note' if each.startswith(AFTER_NOTES) else 'Groups'}: {each}" for each in others]
         return "\n".join([*([self.sandbox] if self.sandbox else []), *lines, *more, *note, f"Cost: {self.cost()}"])
 
