@@ -147,7 +147,7 @@ class StudyReport(Mapping[str, Release]):
         return "\n\n".join([self.file.title, *parts])
 
 
-class _Reading:
+class _PricedFile:
     """A plan file and its price."""
 
     def __init__(self, file: StudyFile) -> None:
@@ -162,7 +162,7 @@ class _Reading:
         return f"<study: {self.file.title}, {len(self.file.parts)} parts, ε = {brief(self.file.epsilon)}>"
 
 
-class Study(_Reading):
+class Study(_PricedFile):
     """A study that can be planned and run."""
 
     def __init__(self, session: Asking, file: StudyFile) -> None:
@@ -189,7 +189,7 @@ class Study(_Reading):
             raise self.file.located(error) from None
 
 
-class AsyncStudy(_Reading):
+class AsyncStudy(_PricedFile):
     """A study of an asynchronous session."""
 
     def __init__(self, session: AsyncAsking, file: StudyFile) -> None:

@@ -1,4 +1,7 @@
-"""Random splits of a forest from noisy counts by bucket, and the importance of columns. No data is seen here."""
+"""Random splits of a forest from noisy counts by bucket, and the importance of columns. No data is seen here.
+
+Tested in tests/analyses/programs/test_forest.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
