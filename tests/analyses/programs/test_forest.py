@@ -1,6 +1,7 @@
 """A random forest: what a row adds to its counts, what is drawn, what it learns, and what its importances say."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,10 +21,10 @@ SPLIT = TreeSplit("x", ((0,), (1,)), threshold=Fraction(0))
 COLUMNS = ["x", "y", "noise", "town"]
 
 
-def put(world: World, rows: int = 4000, **how: object) -> tuple[dict[str, NDArray[np.generic]], NDArray[np.object_]]:
+def put(world: World, rows: int = 4000, **how: object) -> tuple[dict[str, NDArray[Any]], NDArray[np.object_]]:
     """Make a class that is the product of two signs, mostly, and depends on nothing else."""
     draw = np.random.default_rng(4)
-    made: dict[str, NDArray[np.generic]] = {
+    made: dict[str, NDArray[Any]] = {
         "who": np.arange(rows) // 2,
         "x": draw.uniform(-1, 1, rows),
         "y": draw.uniform(-1, 1, rows),
@@ -172,6 +173,6 @@ def test_what_cannot_be_is_refused_with_a_remedy(world: World) -> None:
     ):
         with pytest.raises(QueryError, match=code):
             prepare(world, **more)
-    for more in ({"trees": 0}, {"leaves": 1}, {"seed": -1}, {"trees": 1000}):
+    for wrong in ({"trees": 0}, {"leaves": 1}, {"seed": -1}, {"trees": 1000}):
         with pytest.raises(ParameterError, match="HB103"):
-            prepare(world, **more)
+            prepare(world, **wrong)

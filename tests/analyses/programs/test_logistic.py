@@ -65,11 +65,11 @@ def test_intervals_hold_the_exact_fit(world: World, delta: str) -> None:
         prepared = logistic_regression(world.setting(8, delta), table="people", columns=NAMES, target="sick")
         published, release = world.run(prepared, "logistic_regression")
         column = published.outputs[1]
-        known = exact(clip(values, dict(release.model)), kind == "mid", [False, True])[1]  # type: ignore[arg-type]
+        known = exact(clip(values, dict(release.model)), kind == "mid", [False, True])[1]
         assert column.low is not None
         assert column.high is not None
         assert column.sampling is not None
-        held += sum(low <= at <= high for low, at, high in zip(column.low, known, column.high, strict=True))  # type: ignore[operator]
+        held += sum(low <= at <= high for low, at, high in zip(column.low, known, column.high, strict=True))
         assert "rows beyond `reach`" in release.intervals_note
         assert column.sampling.values[1] == pytest.approx(_between(values, known)[1], rel=0.3)
     assert held >= 3

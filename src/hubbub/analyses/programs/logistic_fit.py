@@ -150,7 +150,7 @@ def last_step(
     plain = step(curvature, curvature.at(weights), weights, found, noise)
     if not (least > 0 and relative <= _ROUGH):
         return Fit(plain)
-    inverse = np.linalg.inv(measured)
+    inverse: Floats = np.asarray(np.linalg.inv(measured), dtype=np.float64)
     move = inverse @ found[1]
     after = weights.copy()
     after[1] += move
@@ -162,4 +162,4 @@ def last_step(
         return Fit(plain)
     after[1] -= bend
     around = noise**2 * np.eye(size) + rough**2 * (float(move @ move) * np.eye(size) + np.outer(move, move))
-    return Fit(after, inverse @ around @ inverse / (1 - relative / 2) ** 2, bend, inverse)
+    return Fit(after, inverse @ around @ inverse / (1 - relative / 2) ** 2, np.asarray(bend, dtype=np.float64), inverse)
