@@ -526,32 +526,3 @@ EVENTS = [
 def test_a_total_is_written_in_canonical_form(events: list[LaplaceEvent | GaussianEvent | ThresholdEvent]) -> None:
     total = sum(map(privacy_cost, events), ZERO)
     assert total_text(total) == canonical(total.to_json())
-
-
-def test_within_one_snapshot_a_thread_reads_one_state(desk: "Desk") -> None:
-    ledger = desk.open()
-
-    def newest() -> int:
-        with ledger.snapshot() as snapshot:
-            return snapshot.head().sequence
-
-    before = newest()
-    elsewhere: list[int] = []
-    with ledger.one_snapshot():
-        assert newest() == before  # the first read decides which state
-        with ledger.one_snapshot():
-            desk.spend(ledger)
-        assert newest() == before
-        other = threading.Thread(target=lambda: elsewhere.append(newest()))
-        other.start()
-        other.join()
-    assert (elsewhere, newest()) == ([before + 1], before + 1)
-
-
-def test_a_state_that_could_not_be_read_is_not_kept(desk: "Desk") -> None:
-    ledger = desk.open()
-    with pytest.raises(ValueError, match="stop"), ledger.one_snapshot():
-        raise ValueError("stop")
-    desk.spend(ledger)
-    with ledger.snapshot() as snapshot:
-        assert [entry.kind for entry in snapshot.entries(EntryFilter())] == ["policy", "charge"]
