@@ -48,14 +48,8 @@ AFTER_NOTES = (_WITHOUT, _FAILED, _VALUES, DERIVED_NOTE)
 _CUT = re.compile(r"\b(HAVING|LIMIT|OFFSET)\b")
 _DATED = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
 #: Nullable types; microseconds cover the years 1 to 9999.
-_PANDAS = {
-    "boolean": "boolean",
-    "integer": "Int64",
-    "real": "float64",
-    "text": "str",
-    "date": "datetime64[us]",
-    "timestamp": "datetime64[us]",
-}
+_PANDAS = {"boolean": "boolean", "integer": "Int64", "real": "float64", "text": "str"}
+_PANDAS |= dict.fromkeys(_DATED, "datetime64[us]")
 
 
 @dataclass(frozen=True, slots=True)
