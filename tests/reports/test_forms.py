@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.audit.report import load_public_key, public_key_path, verify_report
+from hubbub.audit.report import load_public_keys, public_key_path, verify_report
 from hubbub.config import Config
 from hubbub.errors import AuditError, ParameterError
 from hubbub.reports import forms
@@ -18,14 +18,14 @@ def test_json_is_signed_and_any_change_is_found(config: Config, tmp_path: Path) 
     document = DOCUMENTS["registry"](read(config), {})
     key, target = tmp_path / "keys" / "audit.key", tmp_path / "registry.json"
     forms.write(document, target, key)
-    facts = verify_report(target.read_text(), load_public_key(public_key_path(key)))
+    facts = verify_report(target.read_text(), load_public_keys(public_key_path(key)))
     assert facts["document"] == "registry"
     assert facts["ledger"]["hash"] == read(config).head
     assert facts["unanswered"] == [item.name for item in document.unanswered]
     changed = json.loads(target.read_text())
     changed["report"]["sections"][1]["questions"][2]["answer"] = ["ε = 0.1"]
     with pytest.raises(AuditError, match="HB639"):
-        verify_report(json.dumps(changed), load_public_key(public_key_path(key)))
+        verify_report(json.dumps(changed), load_public_keys(public_key_path(key)))
 
 
 def test_texts_are_never_markup(config: Config) -> None:

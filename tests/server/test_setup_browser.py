@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import uvicorn
@@ -50,7 +51,7 @@ def go_on(page: Page, button: str, step: str) -> None:
 
 @pytest.mark.parametrize("width", [320, 1280])
 def test_an_owner_sets_hubbub_up(browser: Browser, url: str, setup: SetupPages, tmp_path: Path, width: int) -> None:
-    theme = "dark" if width == 320 else "light"
+    theme: Literal["dark", "light"] = "dark" if width == 320 else "light"
     context = browser.new_context(base_url=url, viewport={"width": width, "height": 800}, color_scheme=theme)
     complaints: list[str] = []
     page = context.new_page()

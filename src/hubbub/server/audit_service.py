@@ -88,7 +88,7 @@ class AuditService:
         """Let the other workers know the metrics of this one."""
         if self._shared is not None:
             running, waiting = self._pool.counts()
-            gauges = {"running": running, "waiting": waiting, "dropped": self._dropped()}
+            gauges: dict[str, float] = {"running": running, "waiting": waiting, "dropped": self._dropped()}
             self._shared.put(self._metrics.counters(), gauges)
 
     def local_figures(self) -> str:
