@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from hubbub.config import examine
+from hubbub.config.choices import ColumnChoice, TableChoice
 from hubbub.config.template import BLANK, dataset_name, quoted, template
 from hubbub.core.schema import Kind
 from hubbub.engines.base import CSV_TEXT, DataSource, Field
@@ -103,3 +104,22 @@ def test_the_example_of_a_unit_looks_like_an_identifier(names: tuple[str, ...], 
 def test_names_are_written_as_they_are() -> None:
     assert quoted("Größe (cm)") == '"Größe (cm)"'
     assert quoted("a\u0085b") == '"a\\u0085b"'
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x85", "\u2028", "\0"])
+def test_the_name_of_a_type_stays_in_its_comment(end: str) -> None:
+    """Whoever makes a table chooses it: a type of PostgreSQL, or the fields of a record in a Parquet file."""
+    hostile = f'STRUCT("x{end}    public: true #" INTEGER)'
+    fields = (FIELDS[0], Field("s", hostile, None), Field("l", hostile, None, element=Kind.TEXT))
+    for choices in (None, {"visits": TableChoice(columns={"patient_id": ColumnChoice(Kind.INTEGER, "filter")})}):
+        read = yaml.safe_load(
+            template([("visits", "v.parquet", fields)], analyst="ana", guessed=False, choices=choices)
+        )
+        assert set(read["datasets"]["visits"]) <= {"source", "unit", "relation", "columns", "budget"}
+        assert list(read["datasets"]["visits"]["columns"]) == ["patient_id"]
+
+
+@pytest.mark.parametrize("name", ["null", "on", "123", "1e5", "0x1f", "1_000"])
+def test_the_name_of_a_dataset_is_always_a_text(name: str) -> None:
+    read = yaml.safe_load(template([(name, f"{name}.csv", FIELDS)], analyst="ana", guessed=False))
+    assert list(read["datasets"]) == list(read["analysts"]["ana"]) == [name]

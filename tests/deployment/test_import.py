@@ -1,5 +1,7 @@
 """An import: the deployment goes on elsewhere as it was, and is refused where its ledger could be spent twice."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -7,10 +9,12 @@ from tests.fixtures.moved_deployment import examined, hashes, issue, knows, make
 from tests.fixtures.server_config import url
 
 from hubbub.config import load
+from hubbub.deployment import server_state
 from hubbub.deployment.archive import Manifest
 from hubbub.deployment.arrival import Arrival, import_archive
 from hubbub.deployment.export import Move, export
 from hubbub.errors import BudgetError, DeploymentError, LedgerError
+from hubbub.server.database import SqliteDatabase
 
 PHRASE = "a passphrase of some length"
 MOVE = Move("olga", "a new machine")
@@ -127,3 +131,13 @@ def test_a_database_that_does_not_answer_is_named_without_its_user(tmp_path: Pat
     assert error.code == "HB889"
     assert "hubbub@" not in error.message
     bring(tmp_path / "out", tmp_path / "b")
+
+
+def test_every_table_of_the_server_goes_along(tmp_path: Path) -> None:
+    """A table that a later version adds must be named in the list, or it is lost by a move."""
+    SqliteDatabase(tmp_path / "server.db").close()
+    with closing(sqlite3.connect(tmp_path / "server.db")) as database:
+        found = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        tables = dict(found.fetchall())
+    assert sorted(server_state.TABLES) == sorted(tables)
+    assert {name for name, sql in tables.items() if "INTEGER PRIMARY KEY" in sql} == server_state.NUMBERED

@@ -142,3 +142,12 @@ def test_a_key_with_spaces_is_kept_through_a_rotation(path: Path, clock: Clock) 
 def test_what_cannot_be_rotated_is_said(tmp_path: Path) -> None:
     with pytest.raises(DeploymentError, match="HB893"):
         rotate(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("line", [f"2026-99-19T21:00:00Z {'a' * 40}", f"- base64:{'a' * 33}", f"- base64:{'!' * 40}"])
+def test_a_line_that_looks_right_and_is_not_keeps_the_keys(path: Path, clock: Clock, line: str) -> None:
+    keys = Keyring(path.read_bytes(), path, clock)
+    path.write_text(f"hubbub keys 1\n{line}\n")
+    assert keys.accepted() == (OLD,)
+    with pytest.raises(DeploymentError, match="HB890"):
+        keyring.parse(path.read_bytes())

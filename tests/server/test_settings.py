@@ -11,6 +11,7 @@ import pytest
 from hubbub.config.document import KEYS
 from hubbub.errors import ConfigError, HubbubError
 from hubbub.server import settings
+from hubbub.server.keyring import MIN_KEY
 from hubbub.server.settings import OTHER_VARIABLES, VARIABLES, OidcSettings, Settings
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -322,3 +323,13 @@ def test_a_check_writes_nothing(folder: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_an_error_in_words(folder: Path) -> None:
     (folder / "ledger").write_text("a file stands in the way")
     refused(folder, "HB422")
+
+
+def test_a_key_that_is_made_has_no_spaces_to_lose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check of hubbub.yaml before there is a key makes one; random bytes would begin or end with a space at times."""
+    monkeypatch.setattr("secrets.token_bytes", lambda length: b" " * length)
+    ways: tuple[dict[str, object], ...] = ({}, {"key_command": ["/bin/true"]})
+    for given in ways:
+        secret, _ = settings._secret(given, {}, tmp_path, make=False)
+        assert secret.strip() == secret
+        assert len(secret) >= MIN_KEY

@@ -246,6 +246,8 @@ def test_steps_come_in_order_and_can_be_changed(place: Place) -> None:
         ("columns", {"values-0-2": " , "}, "HB387"),
         ("budget", {"epsilon-0": "much"}, "HB102"),
         ("budget", {"epsilon-0": "1/3"}, "HB387"),
+        ("budget", {"epsilon-0": "010"}, "HB387"),
+        ("columns", {"values-0-1": "0, 010"}, "HB387"),
         ("budget", {"per_query-0": "-1"}, "HB103"),
         ("analyst", {"name": "a: {}\nb"}, "HB388"),
         ("analyst", {"name": "owner"}, "HB388"),
@@ -309,6 +311,7 @@ def test_a_file_that_appeared_meanwhile_is_never_replaced(place: Place) -> None:
         ("mysql://db/shop", "HB385"),
         ("postgresql://reader:secret@localhost/shop", "HB386"),
         ("postgresql://reader@localhost/shop?password=secret", "HB386"),
+        ("postgresql://reader@localhost/shop?sslpassword=secret", "HB386"),
     ],
 )
 def test_an_address_with_a_password_is_refused(address: str, code: str) -> None:
@@ -358,3 +361,9 @@ def test_the_page_listens_on_the_loopback_address() -> None:
         assert first.getsockname()[0] == "127.0.0.1"
         with pytest.raises(ConfigError, match="HB420"):
             listen(first.getsockname()[1])
+
+
+def test_a_file_may_be_called_like_a_database(place: Place) -> None:
+    (place.folder / "postgres_visits.csv").write_text("region,size\nNorth,3\n")
+    client = place.begin()
+    assert send(client, "data", {"table-0": "postgres_visits.csv"}).url.path == "/setup/people"

@@ -5,15 +5,18 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.types import Receive, Scope, Send
 from tests.server.conftest import Starter, World
 
 from hubbub.errors import ConfigError
 from hubbub.server.metrics import BUCKETS
+from hubbub.server.middleware import RequestMiddleware
 from hubbub.server.telemetry import LENGTHS, MAX_WAITING, Span, Telemetry, logs_of, parent_of, syslog_line, traces_of
 from hubbub.server.telemetry_settings import TelemetrySettings, read
 
@@ -227,3 +230,25 @@ def test_a_place_where_others_could_read_it_is_refused(given: dict[str, object],
     with pytest.raises(ConfigError, match="HB895"):
         read(given, tmp_path)
     assert read(None, tmp_path) is None
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.124, 0.2, 0.7, 40.0])
+def test_a_line_about_a_request_ends_when_its_span_ends(
+    served: tuple[World, Telemetry, Collector], seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Start of the span and time of the line would otherwise give the length to a millisecond."""
+    world, telemetry, collector = served
+    caplog.set_level(logging.INFO, "hubbub")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError
+
+    scope = {"type": "http", "method": "GET", "headers": [], "state": {"request_id": "a"}}
+    RequestMiddleware(app, world.service)._record(scope, 200, seconds)
+    telemetry.close()
+    end = int(collector.spans()[0]["endTimeUnixNano"]) / 1e9
+    (record,) = [each for each in caplog.records if each.getMessage() == "request"]
+    (line,) = logs_of([record])["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    at = datetime.fromisoformat(syslog_line(record).split()[1].decode()).timestamp()
+    for shown in (int(line["timeUnixNano"]) / 1e9, at):
+        assert abs(shown - end) <= 0.002, "rounded to milliseconds"

@@ -105,11 +105,11 @@ def template(
     parts = [_HEAD.format(origin=origin, task=_FILL if choices is None else _EDIT)]
     chosen: Choices = choices or {}
     for name, source, fields in tables:
-        parts.append(f"  {name}:\n    source: {quoted(source)}\n")
+        parts.append(f"  {quoted(name)}:\n    source: {quoted(source)}\n")
         parts.append(_table(fields, chosen.get(name)))
     private = [name for name in names if name not in chosen or not chosen[name].public]
     parts.append(_FOOT.format(analyst=quoted(analyst), empty="" if private else " {}"))
-    parts += [f"    {name}: {{epsilon: {_cap(chosen.get(name))}\n" for name in private]
+    parts += [f"    {quoted(name)}: {{epsilon: {_cap(chosen.get(name))}\n" for name in private]
     return "".join(parts)
 
 
@@ -159,8 +159,10 @@ def _column(field: Field, width: int, choice: ColumnChoice | None = None) -> str
     kind = field.kind
     if kind is None and not field.untyped:
         if field.element is not None:
-            return f"      # {quoted(field.name)}: {{elements: 8}}  # {field.type}: the most elements of a list\n"
-        return f"      # {quoted(field.name)}: {field.type} is not supported\n"
+            return (
+                f"      # {quoted(field.name)}: {{elements: 8}}  # {_line(field.type)}: the most elements of a list\n"
+            )
+        return f"      # {quoted(field.name)}: {_line(field.type)} is not supported\n"
     if choice is not None:
         facts = [f"type: {choice.kind.value}"] if field.untyped else []
         note = "" if field.untyped else f"  # {choice.kind.value}"
@@ -185,6 +187,11 @@ def _use(choice: ColumnChoice) -> list[str]:
             return [f"{choice.use}: [{written}]"]
         case _:
             return []
+
+
+def _line(text: str) -> str:
+    """Keep a text within its comment: names of types and of their fields come from whoever made the table."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _likely_unit(fields: tuple[Field, ...]) -> str:

@@ -3,6 +3,7 @@
 manifest.json    what the archive holds: the hash of each file, the end of the ledger, and whether the original moved
 hubbub.yaml      as it was
 ledger.db        the ledger in a SQLite file, whatever database it was in
+closing.json     only of a move: the entry that closed the original, which follows the last one of ledger.db
 server.json      accounts (hashes of tokens), saved questions, dashboards, public pages and finished jobs
 state/…          data versions, schedules, and the list of streams that were begun
 secrets.sealed   only where it was asked for: keys, and states of streams that move, encrypted
@@ -30,6 +31,12 @@ from hubbub.private_files import create_folder, open_private, sync_folder
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+#: Files beside the ledger that go along as they are.
+STATE_FILES = ("versions.json", "schedules.json", "streams.json")
+#: Every file that an archive can have. Nothing else is unpacked or accepted: SQLite, for one, would read ledger.db-wal.
+NAMES = frozenset(
+    ("hubbub.yaml", "ledger.db", "closing.json", "server.json", "secrets.sealed", *(f"state/{n}" for n in STATE_FILES))
+)
 #: Bytes of all files that are read from a compressed archive.
 MAX_BYTES = 1 << 40
 _REMEDY = "Copy the archive again, or export again. Nothing was imported."
@@ -78,7 +85,7 @@ def parse_manifest(text: bytes) -> Manifest:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _altered("its manifest cannot be read") from error
-    if record or manifest.text().encode() != text or not all(map(_is_plain, files)):
+    if record or manifest.text().encode() != text or not files.keys() <= NAMES:
         raise _altered("its manifest was changed")
     return manifest
 
@@ -156,7 +163,7 @@ def unpack(path: Path, folder: Path) -> None:
     try:
         with gzip.open(path) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
             for info in tar:
-                source = tar.extractfile(info) if info.isfile() and _is_plain(info.name) else None
+                source = tar.extractfile(info) if info.isfile() and info.name in {MANIFEST, *NAMES} else None
                 written += info.size
                 if source is None or written > MAX_BYTES:
                     raise _altered("it has something other than files of a deployment")
@@ -170,13 +177,17 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def write_file(path: Path, source: IO[bytes]) -> None:
-    """Write a new file for this user alone, durably."""
+    """Write a new file for this user alone, durably; leave nothing of one that cannot be finished."""
     create_folder(path.parent)
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as out:
-        while block := source.read(1 << 20):
-            out.write(block)
-        out.flush()
-        os.fsync(out.fileno())
+        try:
+            while block := source.read(1 << 20):
+                out.write(block)
+            out.flush()
+            os.fsync(out.fileno())
+        except BaseException:
+            path.unlink()
+            raise
 
 
 def remove(folder: Path) -> None:
@@ -184,10 +195,17 @@ def remove(folder: Path) -> None:
     rmtree(folder, ignore_errors=True)
 
 
-def _is_plain(name: str) -> bool:
-    """Tell whether a name stays inside the archive."""
+def is_plain(name: str) -> bool:
+    """Tell whether a name stays inside the folder that it is put into."""
     path = PurePosixPath(name)
-    return bool(name) and not path.is_absolute() and ".." not in path.parts and "\\" not in name and str(path) == name
+    return (
+        bool(name)
+        and "\0" not in name
+        and not path.is_absolute()
+        and ".." not in path.parts
+        and "\\" not in name
+        and str(path) == name
+    )
 
 
 def _altered(why: str) -> DeploymentError:

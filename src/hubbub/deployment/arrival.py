@@ -25,10 +25,10 @@ from hubbub.accounting.store import EntryFilter, Store
 from hubbub.accounting.witness import Witness, open_witness
 from hubbub.config.document import expect_mapping, parse_yaml
 from hubbub.config.policy import LedgerPaths, ledger_paths
-from hubbub.deployment import archive, sealed, server_state
-from hubbub.deployment.archive import Manifest
-from hubbub.deployment.export import KEY_FILES, STATE_FILES, verify_copy
-from hubbub.errors import DeploymentError, HubbubError
+from hubbub.deployment import archive, closing, sealed, server_state
+from hubbub.deployment.archive import STATE_FILES, Manifest
+from hubbub.deployment.export import KEY_FILES, verify_copy
+from hubbub.errors import DeploymentError
 from hubbub.private_files import create_folder, sync_folder
 
 
@@ -85,8 +85,8 @@ def import_archive(arrival: Arrival) -> Manifest:
     started after each of them was imported or started again: all others are refused.
     Proof    An import or a start appends a mark of a new entry. A later one of another copy finds that its ledger lacks
              this entry or has another in its place (Rollback evidence, of `verify`), and is refused. The one exception
-             is the mark that closed the original of a move: it stands for the entries of the archive itself, and the
-             import replaces it by a mark of its own, so no second import finds it.
+             is the mark that closed the original of a move: the archive has every entry before it (Closed right after,
+             of `closing.proven`), and the import replaces it by a mark of its own, so no second import finds it.
     Assumes  the witness only grows; two imports of one archive are not made in the same second. A server that runs
              already is not stopped: it is refused when it starts the next time.
     Tested   tests/deployment/test_move.py::test_a_witness_refuses_a_second_import_and_the_original
@@ -107,6 +107,8 @@ def import_archive(arrival: Arrival) -> Manifest:
         anchor = _anchor(places, arrival.folder)
         _refuse_occupied(places, arrival.folder, anchor)
         witness = None if places.witness is None else open_witness(places.witness, arrival.folder)
+        if manifest.ended is not None and not _closed(folder, mark, manifest.ended):
+            raise _altered("no entry of its ledger is the one that closed the original")
         follows = _refuse_living(folder / "ledger.db", manifest, witness, arrival)
         _lay_out(folder, arrival, places, secrets)
         store = _store(places, arrival.folder)
@@ -148,7 +150,22 @@ def _secrets(folder: Path, manifest: Manifest, passphrase: str | None) -> dict[s
             "This archive has no secrets. Nothing was imported.",
             "Import without --secrets: new keys are created, and people sign in again.",
         )
-    return sealed.unseal((folder / "secrets.sealed").read_bytes(), passphrase, manifest.archive)
+    found = sealed.unseal((folder / "secrets.sealed").read_bytes(), passphrase, manifest.archive)
+    if not all(name in KEY_FILES or (name.startswith("streams/") and archive.is_plain(name)) for name in found):
+        raise _altered("its secrets have a file that is neither a key nor a stream")
+    return found
+
+
+def _altered(why: str) -> DeploymentError:
+    return DeploymentError(
+        "HB881", f"The archive is incomplete or was altered: {why}.", "Export again. Nothing was imported."
+    )
+
+
+def _closed(folder: Path, end: Mark, ended: tuple[int, str]) -> bool:
+    """Tell whether the archive shows the entry that closed the original, right after its own end."""
+    path = folder / "closing.json"
+    return path.exists() and closing.proven(path.read_bytes(), end, ended)
 
 
 def _with_places(text: str, arrival: Arrival) -> str:
@@ -190,6 +207,7 @@ def _anchor(places: LedgerPaths, folder: Path) -> FileAnchor:
 def _refuse_occupied(places: LedgerPaths, folder: Path, anchor: FileAnchor) -> None:
     """Refuse a place that has a deployment, or an anchor: its ledger may be this one, and go on (HB886)."""
     there = [folder / "hubbub.yaml", _beside(places, folder) / "server.db", folder / "hubbub-streams"]
+    there += [_beside(places, folder) / name for name in (*STATE_FILES, *KEY_FILES)]
     there += [] if _dsn(places) else [_file(places, folder)]
     taken = next((path for path in there if path.exists()), None)
     if taken is not None:
@@ -258,8 +276,8 @@ def _lay_out(source: Path, arrival: Arrival, places: LedgerPaths, secrets: dict[
     written: list[Path] = []
 
     def write(path: Path, content: bytes) -> None:
-        written.append(path)
         archive.write_file(path, io.BytesIO(content))
+        written.append(path)  # now, so that a file of somebody else is never removed
 
     try:
         for name in STATE_FILES:
@@ -272,9 +290,9 @@ def _lay_out(source: Path, arrival: Arrival, places: LedgerPaths, secrets: dict[
                 write(folder / "hubbub-streams" / name.removeprefix("streams/"), content)
         if dsn is None:
             target = _file(places, folder)
-            written.append(target)
             with (source / "ledger.db").open("rb") as ledger:
                 archive.write_file(target, ledger)
+            written.append(target)
         else:
             store = SqliteStore(source / "ledger.db", read_only=True)
             try:
@@ -284,7 +302,7 @@ def _lay_out(source: Path, arrival: Arrival, places: LedgerPaths, secrets: dict[
                 store.close()
         written.append(beside / "server.db")
         server_state.write_state((source / "server.json").read_bytes(), beside, dsn)
-    except (OSError, HubbubError):
+    except BaseException:
         for path in written:
             path.unlink(missing_ok=True)
         raise

@@ -25,21 +25,20 @@ from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.accounting.verify import verify
 from hubbub.analyses.streams.state import lock_stream
 from hubbub.config import Config
+from hubbub.config.addresses import has_password
 from hubbub.curator.opening import anchor_of, folder_of, store_of
 from hubbub.curator.streams import streams_of
-from hubbub.deployment import archive, sealed
-from hubbub.deployment.archive import Manifest
+from hubbub.deployment import archive, closing, sealed
+from hubbub.deployment.archive import STATE_FILES, Manifest
 from hubbub.deployment.server_state import read_state
 from hubbub.errors import DeploymentError
 from hubbub.private_files import create_folder, sync_folder
 
-#: Files beside the ledger that go along as they are.
-STATE_FILES = ("versions.json", "schedules.json", "streams.json")
 #: Secrets of the installation beside the ledger, which go along only where they are asked for.
 KEY_FILES = ("server.key", "audit.key", "audit.pub")
 #: What a stream's state is renamed to when the stream has moved.
 MOVED = ".moved"
-_PASSWORD = re.compile(r"postgres(ql)?://[^\s/@:]*:[^\s/@]+@|[?&]password=", re.IGNORECASE)
+_ADDRESS = re.compile(r"postgres(?:ql)?://[^\s\"']+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def export(config: Config, target: Path, *, move: Move | None = None, passphrase
             "HB880", f"{target} exists already. Nothing was exported.", "Choose a new folder, or a new .tar.gz file."
         )
     text = config.path.read_text(encoding="utf-8")
-    if _PASSWORD.search(text):
+    if any(map(has_password, _ADDRESS.findall(text))):
         raise DeploymentError(
             "HB880",
             "hubbub.yaml has the password of a database in an address. Nothing was exported.",
@@ -139,6 +138,8 @@ def _collect(config: Config, text: str, staging: Path, name: str, *, moves: bool
     folder = folder_of(config)
     contents = {"hubbub.yaml": text.encode(), "server.json": read_state(config)}
     contents |= {f"state/{each}": (folder / each).read_bytes() for each in STATE_FILES if (folder / each).exists()}
+    if closed is not None:
+        contents["closing.json"] = closing.write(closed)
     left_out = ["the data", "seeds of runs that were under way", "secrets of above-threshold sessions"]
     if passphrase is None:
         left_out += ["keys of the installation", "streams"]

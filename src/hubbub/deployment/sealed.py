@@ -54,7 +54,7 @@ def unseal(sealed: bytes, passphrase: str, archive: str) -> dict[str, bytes]:
             raise ValueError("magic")
         text = AESGCM(_key(passphrase, salt)).decrypt(nonce, content, archive.encode())
         return {name: base64.b64decode(each) for name, each in json.loads(text).items()}
-    except (InvalidTag, ValueError):
+    except (InvalidTag, ValueError, TypeError, AttributeError):
         raise DeploymentError(
             "HB884",
             "The secrets of this archive cannot be decrypted. Nothing was imported.",

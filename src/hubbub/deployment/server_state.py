@@ -15,12 +15,15 @@ from typing import Any
 
 from hubbub.config import Config
 from hubbub.curator.opening import folder_of, is_postgres
+from hubbub.errors import DeploymentError
 from hubbub.server.database import MIGRATIONS, Database, PostgresDatabase, SqliteDatabase
 
 TABLES = (
     *("tokens", "feeds", "requests", "retries", "jobs", "ended", "publications", "attempts"),
-    *("questions", "dashboards", "visits"),
+    *("questions", "dashboards", "visits", "comments"),
 )
+#: Tables whose rows PostgreSQL numbers, so that the next number is set after a copy.
+NUMBERED = frozenset(("requests", "publications", "questions", "comments"))
 _UNFINISHED = ("queued", "running")
 _ROWS = 50  # in one statement
 
@@ -78,7 +81,10 @@ def _json(version: int, tables: dict[str, dict[str, Any]]) -> bytes:
 
 def is_newer(content: bytes) -> bool:
     """Tell whether the tables are of a later version of hubbub."""
-    return bool(json.loads(content)["format"] > len(MIGRATIONS))
+    try:
+        return bool(json.loads(content)["format"] > len(MIGRATIONS))
+    except (ValueError, KeyError, TypeError):
+        raise _unreadable() from None
 
 
 def write_state(content: bytes, folder: Path, dsn: str | None) -> None:
@@ -88,8 +94,18 @@ def write_state(content: bytes, folder: Path, dsn: str | None) -> None:
         for name, table in json.loads(content)["tables"].items():
             if name in TABLES and table["rows"]:
                 _insert(database, name, table["columns"], table["rows"], postgres=dsn is not None)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _unreadable() from None
     finally:
         database.close()
+
+
+def _unreadable() -> DeploymentError:
+    return DeploymentError(
+        "HB881",
+        "The archive is incomplete or was altered: its accounts cannot be read.",
+        "Export again. Nothing was imported.",
+    )
 
 
 def _insert(
@@ -103,8 +119,7 @@ def _insert(
         marks = ", ".join(f"({', '.join('?' * len(columns))})" for _ in part)
         statement = f"INSERT INTO {name} ({', '.join(columns)}){own} VALUES {marks}"  # noqa: S608 - checked names
         database.write(statement, [_value(value) for row in part for value in row])
-    numbered = postgres and name in ("requests", "publications", "questions")
-    if numbered:
+    if postgres and name in NUMBERED:
         highest = max(int(row[list(columns).index("id")]) for row in rows)
         database.read("SELECT setval(pg_get_serial_sequence(?, 'id'), ?)", (f"hubbub_server.{name}", highest))
 

@@ -55,13 +55,20 @@ def parse(content: bytes) -> list[SigningKey]:
     lines = text.decode("ascii", errors="replace").splitlines()[1:]
     matches = [_LINE.fullmatch(line.strip()) for line in lines]
     if not matches or None in matches:
-        raise DeploymentError(
-            "HB890",
-            "The list of the server's keys cannot be read.",
-            f"Each line below `{_HEADER}` is a time or -, a space, and a key of at least {MIN_KEY} characters. Restore "
-            "the file, or replace it by one new key: everybody signs in again.",
-        )
-    return [SigningKey(_decoded(match["key"]), _seconds(match["at"])) for match in matches if match is not None]
+        raise _broken()
+    try:
+        return [SigningKey(_decoded(match["key"]), _seconds(match["at"])) for match in matches if match is not None]
+    except (ValueError, OverflowError):  # no such day, or no base64
+        raise _broken() from None
+
+
+def _broken() -> DeploymentError:
+    return DeploymentError(
+        "HB890",
+        "The list of the server's keys cannot be read.",
+        f"Each line below `{_HEADER}` is a time or -, a space, and a key of at least {MIN_KEY} characters. Restore "
+        "the file, or replace it by one new key: everybody signs in again.",
+    )
 
 
 def valid(keys: list[SigningKey], now: int) -> tuple[bytes, ...]:
@@ -154,7 +161,9 @@ def _encoded(key: bytes) -> str:
 
 
 def _decoded(text: str) -> bytes:
-    return base64.b64decode(text.removeprefix("base64:")) if text.startswith("base64:") else text.encode()
+    return (
+        base64.b64decode(text.removeprefix("base64:"), validate=True) if text.startswith("base64:") else text.encode()
+    )
 
 
 def _seconds(text: str) -> int | None:

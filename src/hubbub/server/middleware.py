@@ -21,7 +21,7 @@ from hubbub.errors import HubbubError, ParameterError
 from hubbub.server.problems import ProblemResponse, internal_error
 from hubbub.server.query_pool import clock
 from hubbub.server.service import Service
-from hubbub.server.telemetry import Span, parent_of, wall_clock
+from hubbub.server.telemetry import Span, length_of, parent_of, wall_clock
 
 #: Maximum bytes of a body: a query has at most a million characters, a hubbub.yaml far less.
 MAX_BODY = 1 << 20
@@ -109,12 +109,14 @@ class RequestMiddleware:
         self._service.metrics.count(route, method, status, seconds)
         principal = state.get("principal")
         role = None if principal is None else principal.role
+        began = wall_clock(seconds)
         if self._service.telemetry is not None:
             parent = parent_of(Headers(scope=scope).get("traceparent"))
-            self._service.telemetry.put(Span(method, route, status, role, wall_clock(seconds), seconds, parent))
+            self._service.telemetry.put(Span(method, route, status, role, began, seconds, parent))
         _log.info(
             "request",
             extra={
+                "shown_at": began + length_of(seconds),
                 "fields": {
                     "request": state["request_id"],
                     "who": None if principal is None else principal.name,
@@ -123,7 +125,7 @@ class RequestMiddleware:
                     "route": route,
                     "status": status,
                     "took": next((text for end, text in _COARSE if seconds < end), "30 s or more"),
-                }
+                },
             },
         )
 

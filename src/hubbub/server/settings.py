@@ -335,15 +335,20 @@ def _secret(
             raise ConfigError(
                 "HB422", "server.secret_file and server.key_command are both set.", "Set only one of them."
             )
-        return (key_command.ask(words, environment) if make else secrets.token_bytes(MIN_KEY)), None
+        return (key_command.ask(words, environment) if make else _new_key()), None
     if path is None and (credentials := environment.get("CREDENTIALS_DIRECTORY")):
         credential = Path(credentials) / CREDENTIAL
         path = credential if credential.exists() else None
     if path is not None:
         return _file(path, "server.secret_file", "HB422", private=True).strip(), path
     if not make:
-        return secrets.token_bytes(MIN_KEY), None
+        return _new_key(), None
     return _created(folder / "server.key"), folder / "server.key"
+
+
+def _new_key() -> bytes:
+    """Make a key of printable characters: spaces at the ends of random bytes would be stripped."""
+    return secrets.token_urlsafe(MIN_KEY).encode()
 
 
 def _created(path: Path) -> bytes:
@@ -354,7 +359,7 @@ def _created(path: Path) -> bytes:
             create_folder(path.parent)
             handle = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
-                os.write(handle, secrets.token_urlsafe(MIN_KEY).encode())
+                os.write(handle, _new_key())
                 os.fsync(handle)
             finally:
                 os.close(handle)

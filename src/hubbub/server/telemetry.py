@@ -2,7 +2,8 @@
 
 What is sent is what the log on standard error has: who asked on which route, and how it ended, without a query, a
 literal, a token or a value. A trace has one span for each request. Its length is the end of a wide bucket, as in the
-metrics, and never the time that a query took: that time can depend on the data. Requests that feed streams are left
+metrics, and never the time that a query took: that time can depend on the data. The log's line about a request has the
+same end as its time, or the two together would tell the length. Requests that feed streams are left
 out, because the number of arrivals is data.
 
 Records wait in a queue of bounded length for one thread. If they come faster than they can be sent, or the other side
@@ -207,10 +208,20 @@ def status_class(status: int) -> str:
     return "2xx" if status == 424 else f"{status // 100}xx"
 
 
+def length_of(seconds: float) -> float:
+    """Return the end of the bucket of a length."""
+    return next((end for end in LENGTHS if seconds <= end), LENGTHS[-1])
+
+
+def _time_of(record: logging.LogRecord) -> float:
+    """Return the time that is sent: of a request, the end of its span, because its own end depends on the data."""
+    return float(getattr(record, "shown_at", record.created))
+
+
 def syslog_line(record: logging.LogRecord) -> bytes:
     """Write a record in the form of RFC 5424, with its fields as JSON."""
     severity, _ = _SEVERITIES.get(record.levelno, (2, 21))
-    at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at = datetime.fromtimestamp(_time_of(record), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     text = json.dumps(fields_of(record), ensure_ascii=True, default=str)
     return f"<{8 * _FACILITY + severity}>1 {at} {socket.gethostname()} hubbub {os.getpid()} audit - {text}".encode()
 
@@ -223,7 +234,7 @@ def logs_of(records: list[logging.LogRecord]) -> dict[str, Any]:
         _, severity = _SEVERITIES.get(record.levelno, (2, 21))
         lines.append(
             {
-                "timeUnixNano": str(int(record.created * 1000) * 1_000_000),
+                "timeUnixNano": str(int(_time_of(record) * 1000) * 1_000_000),
                 "severityNumber": severity,
                 "severityText": record.levelname,
                 "body": {"stringValue": fields.pop("event")},
@@ -241,7 +252,7 @@ def traces_of(spans: list[Span]) -> dict[str, Any]:
     for span in spans:
         match = _PARENT.fullmatch(span.parent or "")
         start = int(span.arrived * 1000) * 1_000_000
-        length = next((end for end in LENGTHS if span.seconds <= end), LENGTHS[-1])
+        length = length_of(span.seconds)
         fields = {
             "http.request.method": span.method,
             "http.route": span.route,

@@ -31,7 +31,8 @@ STEPS = {
     "review": "Review",
 }
 _USES: tuple[Use, ...] = ("auto", "bounds", "values", "filter", "hidden")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+#: Numbers that mean the same in YAML, where 010 is eight.
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NAME = re.compile(r"[^\W_][\w .@-]{0,99}")
 #: The δ that the page offers: far below one in the number of people of any table.
 DELTA = "1e-9"

@@ -154,7 +154,7 @@ class SetupPages:
         if "look" in form:
             self.draft.offered = tables_of(form.get("address", ""))
             self.draft.address = form.get("address", "").strip()
-        elif any(value.startswith("postgres") for value in chosen):
+        elif any("://" in value for value in chosen):
             self.draft.take_tables(choose_tables(self.draft.offered, chosen))
         else:
             self.draft.take_tables(choose_files(self.draft.path.resolve().parent, chosen))

@@ -7,8 +7,9 @@ Tested in tests/server/test_setup.py.
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
+from hubbub.config.addresses import has_password
 from hubbub.config.template import dataset_name
 from hubbub.engines.base import DataSource, Field, locate
 from hubbub.engines.duckdb.connection import guess_types
@@ -71,7 +72,7 @@ def tables_of(address: str) -> list[OfferedTable]:
         raise ConfigError(
             "HB385", "This is not the address of a PostgreSQL database.", "Write postgresql://user@host/database."
         )
-    if parts.password is not None or "password" in parse_qs(parts.query):
+    if has_password(address):
         raise ConfigError(
             "HB386",
             "The address contains a password, and would be written to hubbub.yaml.",
