@@ -14,6 +14,8 @@ def has_password(address: str) -> bool:
     """
     try:
         parts = urlsplit(address)
-        return parts.password is not None or any("password" in name.lower() for name, _ in parse_qsl(parts.query, True))
+        return parts.password is not None or any(
+            "password" in name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)
+        )
     except ValueError:
         return True  # not an address: nobody knows what is in it
