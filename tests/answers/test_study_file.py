@@ -141,3 +141,14 @@ def test_schema_and_parser_agree() -> None:
         validator.validate(yaml.safe_load(text))
     for text in (GOOD + "  a:\n    sq: x", GOOD + "  a: {}", GOOD + "  a: {sql: x, arguments: {}}", "title: t"):
         assert not validator.is_valid(yaml.safe_load(text)), text
+
+
+@pytest.mark.parametrize("opened", ["[", "{", "a: [", "- "])
+def test_a_file_that_is_nested_without_end_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, opened: str) -> None:
+    """Scanning takes time that grows with the square of the depth, so no more is read than is allowed."""
+    read = []
+    scan = yaml.SafeLoader.fetch_more_tokens
+    monkeypatch.setattr(yaml.SafeLoader, "fetch_more_tokens", lambda self: (read.append(1), scan(self)))
+    with pytest.raises(ParameterError, match="HB842"):
+        parse_study("title: t\nparts: " + ("\n" if opened == "- " else "") + opened * 300)
+    assert len(read) < 250

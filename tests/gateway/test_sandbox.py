@@ -47,7 +47,11 @@ def test_a_value_that_is_not_on_or_off_is_refused(shared_port: Port, value: str)
 
 
 @pytest.mark.parametrize(
-    "comment", ["/* sandbox=on, foo=1 */", "/* please: sandbox = on */", "-- hubbub.SANDBOX: on\n", "/* Sandbox=on! */"]
+    "comment",
+    [
+        *("/* sandbox=on, foo=1 */", "/* please: sandbox = on */", "-- hubbub.SANDBOX: on\n", "/* Sandbox=on! */"),
+        *("/* sandbox */", "/* hubbub sandbox on */", "-- SANDBOX\n", "/* 'sandbox'=on */", "/* x */; -- sandbox\n;"),
+    ],
 )
 def test_a_comment_that_means_the_sandbox_is_never_overlooked(shared_port: Port, comment: str) -> None:
     connection, before = shared_port.connect(), shared_port.spent()
@@ -61,3 +65,13 @@ def test_releases_are_out_of_reach(shared_port: Port) -> None:
     connection.execute("SET hubbub.sandbox = on")
     connection.execute("SET hubbub.epsilon = 1")
     assert "HB861" in str(refusal(connection, "SELECT * FROM release(1)"))
+
+
+@pytest.mark.parametrize("sql", ["/* sandbox=on */; {}", "{}; -- sandbox=on", "{}; ; /* sandbox=on */ ;"])
+def test_a_comment_between_semicolons_is_not_overlooked(shared_port: Port, sql: str) -> None:
+    connection, before = shared_port.connect(), shared_port.spent()
+    connection.execute("SET hubbub.epsilon = 0.01")
+    answered = connection.execute(sql.format(BY_SITE))
+    assert answered.description is not None
+    assert answered.description[-1].name == "made_up"
+    assert shared_port.spent() == before

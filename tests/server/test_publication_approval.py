@@ -37,7 +37,14 @@ def requested(world: World, **fields: str) -> dict[str, Any]:
 
 
 def decide(world: World, who: str, number: int, *, approve: bool = True, reason: str = "") -> Any:
-    body = {"approve": approve, "reason": reason}
+    """Decide about the text that waits now, as somebody does who has just read it."""
+    listed = world.client("auditor").get("/api/v1/publications/waiting").json()["publications"]
+    read = next((each["text"] for each in listed if each["release"] == number), "0" * 64)
+    return decide_about(world, who, number, text=read, approve=approve, reason=reason)
+
+
+def decide_about(world: World, who: str, number: int, *, text: str, approve: bool = True, reason: str = "") -> Any:
+    body = {"approve": approve, "reason": reason, "text": text}
     return world.client(who).post(f"/api/v1/publications/waiting/{number}", json=body)
 
 
@@ -79,6 +86,23 @@ def test_a_page_is_public_after_the_approvals_of_its_text_alone(world: World) ->
         ("approved", "stella"),
         ("published", "stella"),
     ]
+
+
+def test_a_decision_is_about_the_text_that_was_read(world: World) -> None:
+    """The owner asks for another text between the moment that a steward reads and the one that the steward decides."""
+    asked = requested(world)
+    number, read = asked["release"], asked["text"]
+    assert decide_about(world, "otto the steward", number, text=read).json()["action"] == "requested"
+    world.client("owner").post("/api/v1/publications", json={"release": number, "title": "What nobody has read"})
+    for who in ("stella the steward", "otto the steward"):
+        for approve in (True, False):
+            refused = decide_about(world, who, number, text=read, approve=approve, reason="too small")
+            assert (refused.status_code, refused.json()["code"]) == (422, "HB867")
+    assert not is_public(world, asked["path"])
+    assert [act for act, _ in acts(world, number)] == ["requested", "approved", "requested"]
+    body = {"approve": True, "reason": ""}
+    without = world.client("stella the steward").post(f"/api/v1/publications/waiting/{number}", json=body)
+    assert without.status_code == 422
 
 
 def test_nobody_approves_their_own(world: World) -> None:
@@ -140,9 +164,11 @@ def test_a_steward_decides_on_a_page(world: World) -> None:
     page = client.get(path)
     assert "&lt;b&gt;Visits" in page.text
     assert "nobody yet" in page.text
-    refused = client.post(path, data={"csrf": token(page), "decision": "decline", "reason": ""})
-    assert "HB869" in refused.text
-    client.post(path, data={"csrf": token(page), "decision": "approve", "reason": ""})
+    form = {"csrf": token(page), "reason": "", "text": asked["text"]}
+    assert f'name="text" value="{asked["text"]}"' in page.text
+    assert "HB869" in client.post(path, data=form | {"decision": "decline"}).text
+    assert "HB867" in client.post(path, data=form | {"decision": "approve", "text": "0" * 64}).text
+    client.post(path, data=form | {"decision": "approve"})
     assert acts(world, asked["release"])[-1] == ("approved", "stella")
 
 
@@ -161,7 +187,7 @@ def test_nothing_else_can_be_decided(world: World) -> None:
     charge = curator.charge(number)
     chain.note(curator.ledger, charge, "withdrawn", by="owner", text="")
     with pytest.raises(ReviewError, match="HB867"):
-        chain.decide(curator.ledger, charge, approve=True, by="stella", reason="", people=1)
+        chain.decide(curator.ledger, charge, approve=True, by="stella", text="", reason="", people=1)
 
 
 def test_an_approval_of_an_older_text_does_not_count(world: World) -> None:

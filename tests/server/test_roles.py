@@ -332,7 +332,7 @@ CELLS: dict[str, Cell] = {
         "publications.decide",
         "POST",
         "/publications/waiting/{number}",
-        plain("/publications/waiting/1", {"approve": True}),
+        plain("/publications/waiting/1", {"approve": True, "text": "0" * 64}),
         404,
     ),
     "withdraw": Cell("publications.withdraw", "DELETE", "/publications/{page}", a_public_page),

@@ -148,3 +148,60 @@ def test_the_step_is_a_power_of_ten_below_half_of_the_margin() -> None:
         assert margin / 20 < step <= margin / 2
         assert math.isclose(math.log10(step), round(math.log10(step)), abs_tol=1e-9)
     assert steps[6:].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        "CAST(COUNT(*) AS TEXT)",
+        "COUNT(*) = 3",
+        "CASE WHEN COUNT(*) < 5 THEN 'few' ELSE 'many' END",
+        "COUNT(*) + 0.5",
+        "MEDIAN(cost)",
+        "CAST(AVG(cost) AS TEXT)",
+    ],
+)
+def test_nothing_that_is_computed_from_a_suppressed_number_is_shown(tmp_path: Path, computed: str) -> None:
+    """Text, conditions and picks have no interval, and are suppressed like numbers; keys and labels stay."""
+    with opened(tmp_path) as h:
+        sql = f"SELECT site, 'here' AS place, {computed} AS k, COUNT(*) AS n FROM visits GROUP BY site"
+        rows = h.query(sql, epsilon=2 * SURE).rows
+        assert [row[:2] for row in rows] == [(site, "here") for site in "abcd"]
+        assert None not in [cell for row in rows[:2] for cell in row]
+        assert [row[2:] for row in rows[2:]] == [(None, None)] * 2
+        inner = f"SELECT k, site FROM ({sql}) AS t"
+        assert [row[0] for row in h.query(inner, epsilon=2 * SURE).rows[2:]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("end", "sites"),
+    [
+        ("HAVING COUNT(*) = 3", ""),
+        ("HAVING COUNT(*) < 11", ""),
+        ("HAVING AVG(cost) > 1", "ab"),
+        ("ORDER BY COUNT(*)", "bacd"),
+        ("ORDER BY COUNT(*) DESC NULLS LAST", "abcd"),
+        ("ORDER BY SUM(cost)", "bacd"),
+    ],
+)
+def test_conditions_and_orders_read_what_is_shown(tmp_path: Path, end: str, sites: str) -> None:
+    with opened(tmp_path) as h:
+        release = h.query(f"SELECT site, COUNT(*) AS n FROM visits GROUP BY site {end}", epsilon=3 * SURE)
+        assert [row[0] for row in release.rows] == list(sites)
+
+
+def test_what_is_computed_from_a_rounded_count_reads_the_rounded_count(tmp_path: Path) -> None:
+    with opened(tmp_path, rule="    round_to: 5\n") as h:
+        computed = "COUNT(*) + 0 AS n, CAST(COUNT(*) AS TEXT) AS t, COUNT(*) = 11 AS e"
+        sql = f"SELECT site, {computed} FROM visits GROUP BY site"
+        release = h.query(sql, epsilon=SURE)
+        assert release.rows[1:] == [("b", 10.0, "10", False), ("c", 10.0, "10", False), ("d", 5.0, "5", False)]
+        assert release.intervals == [((None, None),) * 4] * 4
+        inner = h.query("SELECT n + 0 AS m FROM (SELECT site, COUNT(*) AS n FROM visits GROUP BY site) t", epsilon=SURE)
+        assert inner.rows == [(400.0,), (10.0,), (10.0,), (5.0,)]
+        assert inner.intervals == [((None, None),)] * 4
+        plain = h.query("SELECT site, COUNT(*) AS n FROM visits GROUP BY site", epsilon=SURE)
+        assert set(plain.ratio) == {None}
+        assert all(output.sampling is None for output in plain.outputs)
+        only = "SELECT site, COUNT(*) AS n FROM visits GROUP BY site HAVING COUNT(*) = 11"
+        assert h.query(only, epsilon=SURE).rows == []

@@ -78,25 +78,30 @@ def note(ledger: Ledger, charge: Entry, act: Act, *, by: str, text: str, reason:
     ledger.remark(RemarkCall("publication", [Remark(charge.analyst, charge.dataset, charge.sequence)], facts))
 
 
-def decide(ledger: Ledger, charge: Entry, *, approve: bool, by: str, reason: str, people: int) -> bool:
+def decide(ledger: Ledger, charge: Entry, *, approve: bool, by: str, text: str, reason: str, people: int) -> bool:
     """Record a person's decision on a publication; return whether as many people as needed have approved it.
+
+    `text` is the hash of what the person read: the decision is about this text and no other.
 
     Theorem (No publication before its approval). Where a dataset of a release has a review rule, its page is public
     only after as many different people as the rule says approved this title and introduction. Neither who asked for the
     publication nor who asked the question is one of them.
     Proof    The caller makes the page public only where this returns true. It counts names in the chain, after the
-             newest request, for the text of that request; a request of another text starts again at none.
+             newest request, for the text of that request; a request of another text starts again at none. A decision
+             names the text that was read, so one that comes after another text was asked for is refused.
     Assumes  names belong to different people, and the server's own tables are the operator's.
     Tested   tests/server/test_publication_approval.py::test_a_page_is_public_after_the_approvals_of_its_text_alone
              tests/server/test_publication_approval.py::test_nobody_approves_their_own
+             tests/server/test_publication_approval.py::test_a_decision_is_about_the_text_that_was_read
     """
     with ledger.snapshot() as snapshot:
         found = publication(snapshot, charge.sequence)
-    if found.state != "requested":
+    if found.state != "requested" or found.text != text:
         raise ReviewError(
             "HB867",
-            f"No publication of release {charge.sequence} waits for a decision.",
-            "List those that wait on the page Reviews, or with GET /api/v1/publications/waiting.",
+            f"No publication of release {charge.sequence} with this text waits for a decision.",
+            "The owner may have asked for another text: read it on the page Reviews, or with"
+            " GET /api/v1/publications/waiting.",
         )
     if by in (found.by, charge.analyst, *found.approvals):
         why = "approved it before" if by in found.approvals else "asked for it, or asked the question"
@@ -107,7 +112,7 @@ def decide(ledger: Ledger, charge: Entry, *, approve: bool, by: str, reason: str
             f"A publication is declined with a reason, of at most {MAX_REASON:,} characters.",
             "Say why: the reason is recorded in the ledger.",
         )
-    note(ledger, charge, "approved" if approve else "declined", by=by, text=found.text, reason=reason)
+    note(ledger, charge, "approved" if approve else "declined", by=by, text=text, reason=reason)
     with ledger.snapshot() as snapshot:
         now = publication(snapshot, charge.sequence)
-    return now.state == "requested" and len(set(now.approvals)) >= people
+    return (now.state, now.text) == ("requested", text) and len(set(now.approvals)) >= people

@@ -32,6 +32,7 @@ from hubbub.errors import ParameterError, QueryError
 #: Most characters of a file.
 MAX_CHARACTERS = 1_000_000
 MAX_PARTS = 1000
+_MAX_DEPTH = 50
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
 #: Strings, quoted names, comments and white space in a query.
@@ -142,7 +143,12 @@ def parse_study(text: str, path: str = "study.yaml") -> StudyFile:
     if len(text) > MAX_CHARACTERS:
         raise ParameterError("HB842", f"{path} has more than {MAX_CHARACTERS:,} characters.", "Split the study.")
     try:
-        aliases = [event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent)]
+        aliases, depth = [], 0
+        for event in yaml.parse(text, yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MAX_DEPTH:  # reading on would take minutes
+                raise yaml.MarkedYAMLError(problem_mark=event.start_mark)
+            aliases += [event] if isinstance(event, yaml.AliasEvent) else []
         root = None if aliases else yaml.compose(text, yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)

@@ -102,14 +102,24 @@ def _unterminated() -> ParameterError:
 
 
 def split(text: str) -> list[list[Token]]:
-    """Split a text into the tokens of its statements, without those that have nothing but blanks and comments."""
+    """Split a text into the tokens of its statements.
+
+    Comments between semicolons belong to the statement before them, or to the first one: they may be options.
+    """
     statements: list[list[Token]] = [[]]
     for token in tokens(text):
         if token.kind == "semicolon":
             statements.append([])
         else:
             statements[-1].append(token)
-    filled = [each for each in statements if any(token.kind not in ("space", "comment") for token in each)]
+    filled: list[list[Token]] = []
+    before: list[Token] = []
+    for each in statements:
+        if significant(each):
+            filled.append([*before, *each])
+            before = []
+        elif any(token.kind == "comment" for token in each):
+            (filled[-1] if filled else before).extend(each)
     if len(filled) > MAX_STATEMENTS:
         raise ParameterError(
             "HB809", f"The text has {len(filled)} statements; the maximum is {MAX_STATEMENTS}.", "Send fewer at once."

@@ -14,7 +14,7 @@ from hubbub.gateway.lexer import Token, joined, significant, split
 #: Options of a query that a comment may set, as in /* epsilon=0.1 */.
 HINTS = frozenset({"epsilon", "within", "delta", "groups", "rows", "key", "intervals", "free", "sandbox"})
 #: A comment that is meant for the sandbox must not be taken for a remark: its query would be charged.
-_MEANS_SANDBOX = re.compile(r"\bsandbox\b\s*[=:]", re.IGNORECASE)
+_MEANS_SANDBOX = re.compile(r"^\W*(hubbub\W+)?sandbox\b|\bsandbox\b['\"]?\s*[=:]", re.IGNORECASE)
 _HINT = re.compile(r"\s*([\w.]+)\s*=\s*('[^']*'|[\w.%/-]+)\s*(?:[,;]|$|(?=\s))")
 
 

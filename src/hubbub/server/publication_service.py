@@ -8,6 +8,7 @@ Tested in tests/server/test_publications.py.
 
 import re
 import secrets
+import threading
 
 from hubbub.accounting import publications as chain
 from hubbub.accounting.publications import Publication, people_needed, text_hash
@@ -33,6 +34,7 @@ class PublicationService:
         self._catalog = catalog
         self._state = state
         self._accounts = accounts
+        self._acts = threading.Lock()  #: so that a page that is withdrawn is not published by an approval on its way
 
     @allowed("owner")
     def publish(self, principal: Principal, number: int, title: str, notes: str = "") -> PublicationAction:
@@ -46,25 +48,25 @@ class PublicationService:
             )
         number = numbers.integer(number, "release", 1, 2**62)
         release = self._catalog.release(principal, number)  # raises if there is no such release
-        with self._current.using() as curator:
+        with self._acts, self._current.using() as curator:
             curator.refuse_held_release(number)
             people = people_needed(curator.config.policy, _datasets(release))
             act: PublicationKind = "requested" if people else "published"
             text = text_hash(title, notes)
             chain.note(curator.ledger, curator.charge(number), act, by=principal.name, text=text)
-        earlier = self._state.publications.list(release=number, limit=1)
-        # 96 random bits: a page that was never announced cannot be found by trying
-        page = earlier[0].page if earlier else secrets.token_urlsafe(12)
-        return self._add(principal, act, page, number, title, notes)
+            earlier = self._state.publications.list(release=number, limit=1)
+            # 96 random bits: a page that was never announced cannot be found by trying
+            page = earlier[0].page if earlier else secrets.token_urlsafe(12)
+            return self._add(principal, act, page, number, title, notes)
 
     @allowed("owner")
     def withdraw(self, principal: Principal, page: str) -> PublicationAction:
         """Take a page off; publishing its release again undoes this."""
-        last = self._public(page)
-        with self._current.using() as curator:
+        with self._acts, self._current.using() as curator:
+            last = self._public(page)
             charge, text = curator.charge(last.release), text_hash(last.title, last.notes)
             chain.note(curator.ledger, charge, "withdrawn", by=principal.name, text=text)
-        return self._add(principal, "withdrawn", page, last.release, last.title, last.notes)
+            return self._add(principal, "withdrawn", page, last.release, last.title, last.notes)
 
     @allowed("owner", "steward", "auditor")
     def waiting(self, principal: Principal) -> tuple[PublicationAction, ...]:
@@ -87,23 +89,27 @@ class PublicationService:
             return asked, found, people_needed(curator.config.policy, _datasets(release)), release
 
     @allowed("owner", "steward")
-    def decide(self, principal: Principal, number: int, *, approve: bool, reason: str = "") -> PublicationAction:
-        """Approve or decline a publication; it is made with the last approval that it needs."""
-        asked, found, people, _ = self.show(principal, number)
-        if text_hash(asked.title, asked.notes) != found.text:
-            raise not_found("publication that waits for approval")
-        reason = reason.strip()
-        with self._current.using() as curator:
-            charge = curator.charge(number)
+    def decide(
+        self, principal: Principal, number: int, *, approve: bool, text: str, reason: str = ""
+    ) -> PublicationAction:
+        """Approve or decline a publication; it is made with the last approval that it needs.
+
+        `text` is the hash of the title and introduction that the person read.
+        """
+        with self._acts, self._current.using() as curator:
+            asked, found, people, _ = self.show(principal, number)
+            if text_hash(asked.title, asked.notes) != found.text:
+                raise not_found("publication that waits for approval")
+            charge, reason = curator.charge(number), reason.strip()
             enough = chain.decide(
-                curator.ledger, charge, approve=approve, by=principal.name, reason=reason, people=people
+                curator.ledger, charge, approve=approve, by=principal.name, text=text, reason=reason, people=people
             )
             if approve and not enough:
                 return asked
             if enough:
-                chain.note(curator.ledger, charge, "published", by=principal.name, text=found.text)
-        done: PublicationKind = "published" if enough else "declined"
-        return self._add(principal, done, asked.page, number, asked.title, asked.notes)
+                chain.note(curator.ledger, charge, "published", by=principal.name, text=text)
+            done: PublicationKind = "published" if enough else "declined"
+            return self._add(principal, done, asked.page, number, asked.title, asked.notes)
 
     def _asked(self, number: int) -> PublicationAction | None:
         """Return the newest request to publish a release, if nothing was done about it."""

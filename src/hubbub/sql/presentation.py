@@ -15,7 +15,7 @@ from hubbub.core.schema import Kind
 from hubbub.sql import postprocess
 from hubbub.sql.aggregates.formula import Floats
 from hubbub.sql.allocation import LEVEL
-from hubbub.sql.disclosure import disclosed
+from hubbub.sql.disclosure import as_shown, disclosed, rounds_counts_of, without_noise
 from hubbub.sql.estimates import (
     CellKeys,
     ColumnEstimate,
@@ -79,13 +79,14 @@ def present(
     for selections, outcomes in zip(plan.choices, selected, strict=True):
         estimates |= choice(plan, selections, outcomes)
     errors = {name: sampling_error(plan, name, sums) for name in plan.formulas}
-    shown = _arrange(plan, keys, estimates, sums)
-    columns = _columns(plan, keys, estimates, sums, raw=raw)
+    seen = as_shown(plan, estimates, sums)
+    shown = _arrange(plan, keys, seen, sums)
+    columns = _columns(plan, keys, estimates, seen, sums, raw=raw)
     level = _joint_level(plan)
     joint: list[ColumnEstimate] = []
     if level is not None and level > LEVEL:
         wider = {name: estimate(plan, formula, sums, raw=raw, level=level) for name, formula in plan.formulas.items()}
-        joint = _columns(plan, keys, wider, sums, raw=raw, level=level)
+        joint = _columns(plan, keys, wider, seen, sums, raw=raw, level=level)
     sampling = [_sampling(expr, keys, estimates, errors) for _, expr in plan.query.select]
     answer = Answer(
         tuple(name for name, _ in plan.query.select),
@@ -133,6 +134,7 @@ def _columns(
     plan: Plan,
     keys: CellKeys,
     estimates: Mapping[str, ColumnEstimate],
+    seen: Mapping[str, ColumnEstimate],
     sums: Sequence[Floats],
     *,
     raw: bool,
@@ -148,18 +150,15 @@ def _columns(
             each = estimates[expr.name]
             whole = expr.name in plan.formulas and plan.formulas[expr.name].integer and not raw
             columns.append(replace(each, value=each.value.astype(np.int64)) if whole else each)
+        elif rounds_counts_of(plan, expr):
+            columns.append(
+                replace(expression(plan, expr, keys, seen, sums, level), low=nothing, high=nothing, half=None)
+            )
         else:
             columns.append(expression(plan, expr, keys, estimates, sums, level))
-        if _public(plan, expr):
+        if without_noise(plan, expr):
             columns[-1] = replace(columns[-1], low=nothing, high=nothing, half=None)
     return columns
-
-
-def _public(plan: Plan, expr: Expr) -> bool:
-    """Return whether an output has no noise: it reads keys and public counts alone."""
-    selected = {name for each in plan.choices for name in each.choice.names}
-    measures = [m for name, formula in plan.formulas.items() if name in mentioned(expr) for m in formula.measures]
-    return not mentioned(expr) & selected and all(plan.measures[plan.place(m)].event is None for m in measures)
 
 
 def _sampling(

@@ -257,12 +257,19 @@ class PublicationForm(BaseModel):
     action: Literal["requested", "declined", "published", "withdrawn"]
     who: str
     at: int
+    text: str = Field(description="Hash of the title and introduction, which a decision names.")
 
 
 class PublicationDecisionBody(RequestModel):
     """A decision on a publication that waits for approval."""
 
     approve: bool = Field(examples=[True])
+    text: str = Field(
+        min_length=64,
+        max_length=64,
+        description="The `text` of the publication that was read: a decision is about no other.",
+        examples=["0" * 64],
+    )
     reason: str = Field("", max_length=10_000, description="Required to decline; recorded in the ledger.")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
+from hubbub.accounting.publications import text_hash
 from hubbub.server.api import administration_schemas as forms
 from hubbub.server.api.route import BEFORE, LIMIT, ApiRoute, PrincipalParam, ServiceParam, error_responses
 from hubbub.server.problems import PaddedJson
@@ -69,7 +70,8 @@ def decide(
     body: forms.PublicationDecisionBody,
 ) -> Response:
     """Approve or decline the publication of a release; the last approval that is needed publishes it."""
-    return PaddedJson(_form(service.publications.decide(principal, number, approve=body.approve, reason=body.reason)))
+    done = service.publications.decide(principal, number, approve=body.approve, text=body.text, reason=body.reason)
+    return PaddedJson(_form(done))
 
 
 @router.delete(
@@ -83,4 +85,5 @@ def withdraw(service: ServiceParam, principal: PrincipalParam, page: _Page) -> R
 
 
 def _form(action: PublicationAction) -> dict[str, object]:
-    return {**action.to_json(), "path": f"/published/{action.page}"}
+    text = text_hash(action.title, action.notes)
+    return {**action.to_json(), "path": f"/published/{action.page}", "text": text}

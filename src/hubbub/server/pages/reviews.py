@@ -5,6 +5,7 @@ Tested in tests/server/test_reviews.py.
 
 from starlette.responses import Response
 
+from hubbub.accounting.publications import text_hash
 from hubbub.errors import HubbubError
 from hubbub.server.catalog_service import MAX_PAGE
 from hubbub.server.pages.frame import Visit, require_role
@@ -70,6 +71,7 @@ def _show_publication(visit: Visit, problem: HubbubError | None = None) -> Respo
         asked=asked,
         found=found,
         people=people,
+        text=text_hash(asked.title, asked.notes),
         release=release,
         problem=problem,
         reason=visit.form.get("reason", ""),
@@ -81,7 +83,8 @@ def decide_publication(visit: Visit) -> Response:
     approve, reason = visit.form.get("decision") == "approve", visit.form.get("reason", "")
     number = visit.request.path_params["number"]
     try:
-        visit.service.publications.decide(visit.principal, number, approve=approve, reason=reason)
+        text = visit.form.get("text", "")
+        visit.service.publications.decide(visit.principal, number, approve=approve, text=text, reason=reason)
     except HubbubError as error:
         return _show_publication(visit, error)
     return visit.go("/reviews", "decided")
