@@ -152,3 +152,25 @@ def test_a_file_that_is_nested_without_end_is_refused_at_once(monkeypatch: pytes
     with pytest.raises(ParameterError, match="HB842"):
         parse_study("title: t\nparts: " + ("\n" if opened == "- " else "") + opened * 3000)
     assert len(read) < 1500
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT COUNT(*) FROM v /* a /* b */ WHERE c > 1 */",
+        "SELECT COUNT(*) FROM v WHERE a = $$it's -- no comment$$",
+        "SELECT COUNT(*) FROM v WHERE a = $tag$ /* $tag$",
+        r"SELECT COUNT(*) FROM v WHERE a = E'\' -- no comment'",
+    ],
+)
+def test_what_dialects_read_differently_is_refused(query: str) -> None:
+    """Without its comments, such a query could be another one."""
+    with pytest.raises(ParameterError) as refused:
+        parse_study(yaml.safe_dump({"title": "t", "epsilon": 1, "parts": {"a": {"sql": query}}}))
+    assert refused.value.code == "HB843"
+
+
+def test_ordinary_backslashes_and_comments_are_kept() -> None:
+    query = r"SELECT COUNT(*) FROM v /* one */ WHERE regexp_matches(a, '\d+') -- two"
+    study = parse_study(yaml.safe_dump({"title": "t", "epsilon": 1, "parts": {"a": {"sql": query}}}))
+    assert study.parts[0].query == r"SELECT COUNT(*) FROM v WHERE regexp_matches(a, '\d+')"

@@ -37,6 +37,8 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
 #: Strings, quoted names, comments and white space in a query.
 _PIECES = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|(--[^\n]*|/\*.*?\*/|\s)+""", re.DOTALL)
+#: What dialects read differently: a comment in a comment, a dollar quote, and a backslash before a quote.
+_AMBIGUOUS = re.compile(r"""/\*(?:(?!\*/).)*/\*|\$\w*\$|\\['"]""", re.DOTALL)
 _SHOWN = "hubbub study example"
 _NUMBER = {"type": ["number", "string"]}
 _PART: dict[str, Any] = {
@@ -201,7 +203,11 @@ class _StudyReader:
         if ("sql" in given) == ("analysis" in given) or ("sql" in given and "arguments" in given):
             self.reject(node, f"part {name} needs either `sql`, or `analysis` with its `arguments`", f"See: {_SHOWN}")
         if "sql" in given:
-            query = _one_line(self._text(given["sql"], "sql"))
+            query = self._text(given["sql"], "sql")
+            if _AMBIGUOUS.search(query):
+                where = f"part {name} has a comment in a comment, a dollar quote or a backslash before a quote"
+                self.reject(given["sql"], where, "Write the query without it: it may be read in two ways.")
+            query = _one_line(query)
             if re.match(r"call\s", query, re.IGNORECASE):
                 self.reject(given["sql"], "`sql` is a CALL", "Write `analysis:` and `arguments:` instead.")
         else:
