@@ -66,6 +66,25 @@ def test_columns_are_those_of_files_and_folders(folder: Path, open_engine: Open)
     ]
 
 
+@pytest.mark.parametrize("name", ["filename", "FileName", "$file", "$FILE$", "$none", "file_row_number", "id"])
+@pytest.mark.parametrize("wanted", ["with it", "without it", "folders alone"])
+def test_no_name_of_a_column_is_taken(tmp_path: Path, open_engine: Open, name: str, wanted: str) -> None:
+    """DuckDB adds a column for the name of the file, and refuses files that have one of that name."""
+    write(tmp_path / "t" / "m=1" / "0.parquet", **{name: [7]}, **{"$file": [0]} if name == "$FILE$" else {})
+    columns = {
+        "with it": ((name, Kind.INTEGER), *([("$file", Kind.INTEGER)] if name == "$FILE$" else [])),
+        "without it": (("new", Kind.INTEGER),),
+        "folders alone": (),
+    }[wanted]
+    if wanted == "without it":
+        write(tmp_path / "t" / "m=2" / "0.parquet", new=[8])
+    engine = open_engine([view(tmp_path / "t", *columns, ("m", Kind.INTEGER))])
+    version(engine)
+    first = {"with it": 7, "without it": None, "folders alone": 1}[wanted]
+    assert rows(engine)[0 if wanted != "without it" else -1][0] == first
+    assert {row[-1] for row in rows(engine)} == ({1, 2} if wanted == "without it" else {1})
+
+
 def test_values_are_read_as_declared(tmp_path: Path, open_engine: Open) -> None:
     """Encoded characters, numbers with zeros, NULL, texts that are no number, and names that DuckDB would expand."""
     names = {

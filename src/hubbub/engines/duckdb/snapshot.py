@@ -4,7 +4,7 @@ Tested in tests/engines/test_delta.py and tests/engines/test_hive.py.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -61,16 +61,19 @@ class Snapshot:
             f"{_text(name)}: {{name: {_text(name)}, type: {_text(types[name])}, default_value: NULL}}"
             for name in stored
         )
-        # a column that was added later is NULL in older files
-        how = f"schema = MAP {{{declared}}}" if stored else "union_by_name = true"
+        # a column that was added later is NULL in older files; DuckDB wants one, also where none is read
+        declared = declared or "'$none': {name: '$none', type: 'BOOLEAN', default_value: NULL}"
+        # the name of the file must not be that of a column, which DuckDB would refuse once the charge is made
+        file = unused("$file", stored)
         listed = ", ".join(_text(str(path)) for path in paths)
         shown = [identifier(name) for name in stored]
         for place, name in enumerate(self.partitioned_by):
             if name in wanted:
                 texts = ", ".join(constant(key[place], kinds[name]) for key in values)
-                text = f"CAST([{texts}] AS VARCHAR[])[CAST(substr(filename, -17, 9) AS BIGINT)]"
+                text = f"CAST([{texts}] AS VARCHAR[])[CAST(substr({identifier(file)}, -17, 9) AS BIGINT)]"
                 shown.append(f"TRY_CAST({text} AS {types[name]}) AS {identifier(name)}")
-        source = f"read_parquet([{listed}], hive_partitioning = false, filename = true, {how})"
+        how = f"hive_partitioning = false, filename = {_text(file)}, schema = MAP {{{declared}}}"
+        source = f"read_parquet([{listed}], {how})"
         return f"(SELECT {', '.join(shown) or 'NULL'} FROM {source})", paths, types  # noqa: S608
 
     def _inside(self, entry: str) -> Path:
@@ -97,6 +100,18 @@ def constant(value: str | None, kind: Kind) -> str:
     if value is None:
         return "NULL"
     return _text(f"{value}-01" if kind in (Kind.DATE, Kind.TIMESTAMP) and _MONTH.fullmatch(value) else value)
+
+
+def unused(name: str, columns: Sequence[str]) -> str:
+    """Lengthen a name until no column has it; DuckDB's names are not case-sensitive.
+
+    >>> unused("$file", ["id", "$FILE"])
+    '$file$'
+    """
+    taken = {column.lower() for column in columns}
+    while name in taken:
+        name += "$"
+    return name
 
 
 def _text(text: str) -> str:
