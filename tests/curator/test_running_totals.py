@@ -202,6 +202,19 @@ def test_neighbors_stay_within_the_sensitivity_of_running_sums(relation: Relatio
         assert list(each.complaints()) == []
 
 
+def test_whole_numbers_are_not_rounded_where_the_noise_allows_it(tmp_path: Path) -> None:
+    """No interval allows for rounding, which may go one way in every row; adding up noisy sums would not round."""
+    duckdb.sql(
+        "COPY (SELECT 'p' || i AS person, DATE '2026-01-01' AS day, 1 AS ward, 'North' AS region, 1 AS cost,"
+        f" 351 AS amount FROM range(9) t(i)) TO '{tmp_path}/visits.parquet'"
+    )
+    text = YAML.replace("    BLOCKS\n", "").replace("[-2, 17.5], step: 0.5", "[0, 2000000]")
+    (tmp_path / "hubbub.yaml").write_text(text)
+    with open_curator(load(tmp_path / "hubbub.yaml")) as curator:
+        for epsilon in ("0.5", "4"):
+            assert plan(curator, SUMS, epsilon).sums.counted.measure.step == 1
+
+
 def test_large_sums_are_measured_exactly(curator: Curator) -> None:
     """Weighted sums of 2⁶¹ do not fit into 64 bits: compared with Python's integers."""
     sums: Any = replace(plan(curator, SUMS).sums, mechanism=Silent())

@@ -36,12 +36,13 @@ from hubbub.sql.measures import BoundedSum, RowCount
 from hubbub.sql.noise_budget import noise_budgets
 from hubbub.sql.plan import Plan
 from hubbub.sql.presentation import Answer
-from hubbub.sql.query import After
+from hubbub.sql.query import After, Query
 
 #: What the receipt calls such an answer.
 NAME = "running_totals"
-#: The most steps that a row adds to a sum: noise on weighted sums must stay in the range of the samplers.
-_STEPS = (1 << 20, 1 << 16)
+#: The most steps that a row adds to a sum: the first two to choose the sums, of the others the finest that can be used.
+#: Noise on weighted sums must stay in the range of the samplers, and no interval allows for the rounding of rows.
+_STEPS, _FINER = (1 << 20, 1 << 16), (1 << 30, 1 << 28, 1 << 26, 1 << 24, 1 << 22)
 #: A sliding window must have at least this share less variance: it is searched for, and may be the counts themselves.
 _GAIN = 0.99
 
@@ -175,8 +176,23 @@ def _chosen(
         found = running_sums(counted, column.along, ranks, noise_budgets(planned.epsilon, delta), column.width)
         if found is not None:
             own = found.variances * _step(formula) ** 2
-            return (found, formula) if own.mean() < added.mean() and own.max() < added.max() else None
+            better = own.mean() < added.mean() and own.max() < added.max()
+            return _finest(found, formula, plan.query, options) if better else None
     return None
+
+
+def _finest(found: RunningSums, formula: Formula, query: Query, options: RenderOptions) -> tuple[RunningSums, Formula]:
+    """Round the values of rows as finely as the noise of the chosen sums allows."""
+    for steps in _FINER:
+        (finer,) = formulas(query.aggregates, Resolution(steps)).values()
+        (measure,) = finer.measures
+        if measure == found.counted.measure or not isinstance(measure, BoundedSum):
+            break  # it is exact already
+        counted = cell_sums(replace(query, after=None), found.counted.cells, measure, options)
+        again = found.measuring(counted)
+        if again is not None:
+            return again, finer
+    return found, formula
 
 
 def _step(formula: Formula) -> float:

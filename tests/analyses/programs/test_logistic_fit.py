@@ -66,13 +66,14 @@ class World:
 
 
 def held(world: World, *, times: float = 1.0) -> int:
-    """Count the runs whose interval for one slope holds the exact one."""
-    count = 0
+    """Count the runs whose interval for one slope holds the exact one, or that have none, which are few."""
+    count = none = 0
     for _ in range(RUNS):
         fit = world.fit()
         half = fit.half_widths(np.eye(3))
-        assert half is not None
-        count += abs(fit.weights[1, 1] - world.exact[1]) <= times * half[1]
+        none += half is None
+        count += half is None or abs(fit.weights[1, 1] - world.exact[1]) <= times * half[1]
+    assert none < RUNS / 10
     return count
 
 
@@ -88,8 +89,42 @@ def test_intervals_hold_the_exact_fit(kind: str) -> None:
 
 
 def test_narrower_intervals_would_not_hold_it() -> None:
-    """The planted error: intervals of half the width hold a normal error in 67% of cases: 80 of 120, at 13 beyond."""
-    assert held(World("normal"), times=0.5) < FEWEST
+    """The planted error: a quarter of the width, of which much is for the curvature along the last step."""
+    assert held(World("normal"), times=0.25) < FEWEST
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_intervals_hold_whatever_the_rows_are(size: int) -> None:
+    """A few places at random, some of them far and rare: without noise, the bound on what a Newton step misses."""
+    draw, found = np.random.default_rng(size), 0
+    directions = np.concatenate([np.eye(size), draw.normal(size=(20, size))])
+    for _ in range(40):
+        places = draw.normal(size=(6, size - 1)) * draw.choice([0.05, 0.3, 1.0], (6, 1))
+        places /= np.maximum(1, np.linalg.norm(places, axis=1, keepdims=True))
+        many = draw.choice([3.0, 30.0, 2000.0], 6)
+        rows, share = np.column_stack([np.ones(6), places]), draw.uniform(0.02, 0.98, 6)
+        exact, weights, gradient, curvature = np.zeros(size), np.zeros((2, size)), np.zeros((2, size)), np.eye(size)
+        for _ in range(60):
+            curvature, rest = _measured(rows, many, share, exact)
+            exact = exact + np.linalg.solve(curvature, rest) / 2
+        weights[1] = exact + draw.normal(size=size) * draw.choice([0.02, 0.1, 0.3])
+        curvature, gradient[1] = _measured(rows, many, share, weights[1])
+        total, moved = many.sum(), many @ places
+        moments = NoisyMoments(
+            total, np.zeros(size - 1), np.ones(size - 1), moved, places.T @ (places * many[:, None]), (0, 0, 0)
+        )
+        fit = last_step(Curvature.of(moments, basis_of(2)), weights, curvature, gradient, noise=1e-9, rough=1e-12)
+        half = fit.half_widths(directions)
+        if half is not None:
+            found += 1
+            assert np.all(np.abs(directions @ (fit.weights[1] - exact)) <= half + 1e-7)
+    assert found > 5
+
+
+def _measured(rows: Floats, many: Floats, share: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Give the exact curvature and gradient of rows of which some share is of the second class."""
+    chance = 1 / (1 + np.exp(-rows @ weights))
+    return (rows * (many * chance * (1 - chance))[:, None]).T @ rows, rows.T @ (many * (share - chance))
 
 
 def test_there_are_no_intervals_where_noise_hides_the_curvature() -> None:
@@ -137,3 +172,12 @@ def test_the_curvature_is_that_of_the_likelihood(classes: int) -> None:
 def test_probabilities_add_up() -> None:
     found = softmax(np.array([[0.0, 1000.0], [-5.0, -5.0]]))
     assert found == pytest.approx(np.array([[0, 1], [0.5, 0.5]]))
+
+
+def test_columns_that_say_the_same_have_a_step_without_noise() -> None:
+    """Without rows, or with equal columns, the curvature has no inverse."""
+    for moved in (np.zeros(2), np.full(2, 5.0)):
+        moments = NoisyMoments(9, np.zeros(2), np.ones(2), moved, np.outer(moved, moved) / 9, (0, 0, 0))
+        curvature = Curvature.of(moments, basis_of(2))
+        weights = ascend(curvature, lambda at, _: np.ones_like(at), rounds=3, noise=1e-12, progress=lambda _: None)
+        assert np.isfinite(weights).all()

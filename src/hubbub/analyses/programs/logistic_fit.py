@@ -6,7 +6,7 @@ zero where there are two classes. A basis turns them into free parameters.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
+from math import expm1, sqrt
 
 import numpy as np
 
@@ -21,7 +21,8 @@ _STEP, _FURTHEST = 3.0, 30.0
 _CONSTANT, _SLOPE = 10.0, 1.0
 # Where the last step is not trusted, there are no intervals. Chosen on the made-up families of decision 0136.
 _ROUGH = 1 / 2  #: noise of the measured curvature, against its least eigenvalue
-_BENT = 1 / 5  #: the change of the step by that of the curvature along it, against the step
+_UNSURE = 0.9  #: the length of the last step, against the distance at which a row may stand alone
+_ROUNDS = 100  #: of an iteration that contracts by as much
 
 #: Gives the noisy gradient at some weights, for the rounds or (True) for the last step.
 Gradient = Callable[[Floats, bool], Floats]
@@ -78,20 +79,21 @@ class Fit:
     """Weights by class, and where it is known for two classes, the error of those of the second.
 
     noise     their covariance by the noise
-    bend      how far they were corrected because the curvature changes along the last step
+    bend      how far the last step can miss because the curvature changes along it, in units of what follows
     sampling  their covariance between samples of rows
     """
 
     weights: Floats
     noise: Floats | None = None
-    bend: Floats | None = None
+    bend: float = 0.0
     sampling: Floats | None = None
 
     def half_widths(self, along: Floats) -> Floats | None:
         """Give half of the 95% intervals of linear functions of the weights, one for each row of a matrix."""
-        if self.noise is None or self.bend is None:
+        if self.noise is None or self.sampling is None:
             return None
-        return np.asarray(Z95 * np.sqrt(np.einsum("ij,jk,ik->i", along, self.noise, along)) + np.abs(along @ self.bend))
+        noise, own = (np.sqrt(np.einsum("ij,jk,ik->i", along, each, along)) for each in (self.noise, self.sampling))
+        return np.asarray(Z95 * noise + self.bend * own)
 
 
 def ascend(
@@ -115,7 +117,8 @@ def step(curvature: Curvature, matrix: Floats, weights: Floats, found: Floats, n
     spread[:, 0] = _CONSTANT
     free = np.linalg.pinv(basis) @ weights
     right = matrix @ (matrix @ free.ravel() + (basis.T @ found).ravel())
-    wanted = np.linalg.solve(matrix @ matrix + noise**2 * np.diag(spread.ravel() ** -2.0), right)
+    # least squares: at an enormous budget the noise alone does not keep columns apart that say the same
+    wanted = np.linalg.lstsq(matrix @ matrix + noise**2 * np.diag(spread.ravel() ** -2.0), right)[0]
     change = basis @ (wanted.reshape(free.shape) - free)
     moved = float(np.abs(change[:, 0]).max() + np.linalg.norm(change[:, 1:], axis=1).max())
     after = weights + change * min(1.0, _STEP / max(moved, 1e-12))
@@ -134,15 +137,20 @@ def last_step(
 
         w + (H + E)⁻¹(G + ν) − w* = (H + E)⁻¹(ν − E s) + M⁻¹(M − H) s.
 
-    The first part is noise, of known covariance given s.
+    The first part is noise, of known covariance given s. The second changes a linear function a of the weights by at
+    most k(r)·‖a‖·‖s‖, whatever the rows are, where ‖a‖² = aᵀH⁻¹a, ‖s‖² = sᵀH s, k(r) = r/(1 − e⁻ʳ) − 1, and r solves
+    r = max|x·s| + max‖x‖·‖s‖·k(r) with the largest of any rows x = (1, y), ‖y‖ ≤ 1; it does if max‖x‖·‖s‖ < 1.
     Proof    G = M (w* − w), so w* = w + M⁻¹G, and s − M⁻¹G = M⁻¹(M − H) s. (H + E)⁻¹(G + ν) − s =
-             (H + E)⁻¹(G + ν − (H + E) s) = (H + E)⁻¹(ν − E s).
-    Assumes  s and H are taken as measured. The second part is that of normally distributed rows with the noisy
-             moments; it is taken off, and intervals allow for as much again. There are no intervals unless it is
-             smaller than a part of the step, and the noise of the weakest direction of H at most a third of it, by
-             which the first part is enlarged.
+             (H + E)⁻¹(G + ν − (H + E) s) = (H + E)⁻¹(ν − E s). p(1 − p) at a margin that moves by t is at least e⁻ᵗ and
+             at most eᵗ times what it was, so M lies between (1 − e⁻ʳ)/r·H and (eʳ − 1)/r·H. The matrix
+             H^½ M⁻¹ H^½ then has eigenvalues from r/(eʳ − 1) to r/(1 − e⁻ʳ), of which the second is further from 1.
+             This bounds the second part for the largest move r of a margin between w and w*. That is at most max|x·s| and
+             what the second part moves it; k grows by less than its argument, so r is at most the solution.
+    Assumes  s and H are taken as measured. There are no intervals unless max‖x‖·‖s‖ is at most 0.9, and the noise of
+             the weakest direction of H at most a half of it, by a half of which the first part is enlarged.
     Tested   tests/analyses/programs/test_logistic.py::test_intervals_hold_the_exact_fit
              tests/analyses/programs/test_logistic_fit.py::test_a_newton_step_ends_where_the_identity_says
+             tests/analyses/programs/test_logistic_fit.py::test_intervals_hold_whatever_the_rows_are
     """
     size = len(measured)
     least = float(np.linalg.eigvalsh(measured)[0])
@@ -154,12 +162,17 @@ def last_step(
     move = inverse @ found[1]
     after = weights.copy()
     after[1] += move
-    now, half, then = (curvature.at(weights + part * (after - weights)) for part in (0.0, 0.5, 1.0))
-    mean = (now + 4 * half + then) / 6
-    bend = np.linalg.solve(mean, (mean - now) @ move)
-    length = sqrt(max(float(move @ now @ move), 1e-300))
-    if not sqrt(max(float(bend @ now @ bend), 0.0)) <= _BENT * length:
-        return Fit(plain)
-    after[1] -= bend
     around = noise**2 * np.eye(size) + rough**2 * (float(move @ move) * np.eye(size) + np.outer(move, move))
-    return Fit(after, inverse @ around @ inverse / (1 - relative / 2) ** 2, np.asarray(bend, dtype=np.float64), inverse)
+    length = sqrt(max(float(move @ measured @ move), 0.0))
+    own = sqrt(inverse[0, 0]) + sqrt(float(np.linalg.eigvalsh(inverse[1:, 1:])[-1]))
+    if not own * length <= _UNSURE:
+        return Fit(plain)
+    straight, reach = abs(float(move[0])) + float(np.linalg.norm(move[1:])), 0.0
+    for _ in range(_ROUNDS):
+        reach = straight + own * length * _bend(reach)
+    return Fit(after, inverse @ around @ inverse / (1 - relative / 2) ** 2, _bend(reach) * length, inverse)
+
+
+def _bend(reach: float) -> float:
+    """Give r/(1 − e⁻ʳ) − 1: how far a step can miss, against its length, if it moves no margin by more than r."""
+    return reach / -expm1(-reach) - 1 if reach > 0 else 0.0

@@ -123,6 +123,14 @@ class RunningSums:
         """The sensitivity of the measured sums."""
         return running_sensitivity(self.strategy, self.counted)
 
+    def measuring(self, counted: CellSums) -> "RunningSums | None":
+        """Measure the same weighted sums of other steps; None if their noise is beyond the range of the samplers."""
+        try:
+            (mechanism,) = self.budget.mechanisms([running_sensitivity(self.strategy, counted)], [1.0])
+        except ParameterError:
+            return None
+        return replace(self, counted=counted, mechanism=mechanism)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of values of each key."""
