@@ -144,8 +144,8 @@ def last_step(
              (H + E)⁻¹(G + ν − (H + E) s) = (H + E)⁻¹(ν − E s). p(1 − p) at a margin that moves by t is at least e⁻ᵗ and
              at most eᵗ times what it was, so M lies between (1 − e⁻ʳ)/r·H and (eʳ − 1)/r·H. The matrix
              H^½ M⁻¹ H^½ then has eigenvalues from r/(eʳ − 1) to r/(1 − e⁻ʳ), of which the second is further from 1.
-             This bounds the second part for the largest move r of a margin between w and w*. That is at most max|x·s| and
-             what the second part moves it; k grows by less than its argument, so r is at most the solution.
+             This bounds the second part for the largest move r of a margin between w and w*. That is at most max|x·s|
+             and what the second part moves it; k grows by less than its argument, so r is at most the solution.
     Assumes  s and H are taken as measured. There are no intervals unless max‖x‖·‖s‖ is at most 0.9, and the noise of
              the weakest direction of H at most a half of it, by a half of which the first part is enlarged.
     Tested   tests/analyses/programs/test_logistic.py::test_intervals_hold_the_exact_fit
