@@ -1,10 +1,9 @@
 """The five tasks with diffprivlib."""
 # concepts: epsilon, bounds, range of a histogram, budget accountant, coding of texts, truncation by hand, group privacy
 
-from attempts import EDUCATION, HERE, attempt
-
 # task: set up
 import pandas as pd
+from attempts import EDUCATION, HERE, attempt
 from diffprivlib import BudgetAccountant
 from diffprivlib import tools as dp
 

@@ -1,11 +1,10 @@
 """The five tasks with OpenDP's queries on Polars."""
 # concepts: epsilon, privacy unit, privacy loss, compositor, split of the budget, contributions, public keys, margin, bounds, types and nulls, lazy frame
 
-from attempts import EDUCATION, HERE, attempt
-
 # task: set up
 import opendp.prelude as dp
 import polars as pl
+from attempts import EDUCATION, HERE, attempt
 
 dp.enable_features("contrib")
 context = dp.Context.compositor(

@@ -1,11 +1,10 @@
 """The five tasks with SmartNoise SQL."""
 # concepts: epsilon, delta, metadata, private identifier, rows per person, bounds, price of each query, odometer
 
-from attempts import HERE, attempt
-
 # task: set up
 import pandas as pd
 import snsql
+from attempts import HERE, attempt
 from snsql import Privacy
 
 columns = {

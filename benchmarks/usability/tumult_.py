@@ -44,15 +44,25 @@ def fresh():
     return Session.from_dataframe(PureDPBudget(0.5), "people", people, protected_change=AddOneRow())
 
 
-attempt("wrong: mean without bounds", lambda: fresh().evaluate(QueryBuilder("people").average("age"), PureDPBudget(0.5)))
+attempt(
+    "wrong: mean without bounds", lambda: fresh().evaluate(QueryBuilder("people").average("age"), PureDPBudget(0.5))
+)
 
 # wrong: groups read from the data
 found = QueryBuilder("people")
-attempt("wrong: groups from the data", lambda: fresh().evaluate(found.groupby(["education"]).count(), PureDPBudget(0.5)))
+attempt(
+    "wrong: groups from the data", lambda: fresh().evaluate(found.groupby(["education"]).count(), PureDPBudget(0.5))
+)
 
 # wrong: no budget declared
-attempt("wrong: no budget declared", lambda: Session.from_dataframe(source_id="people", dataframe=people, protected_change=AddOneRow()))
+attempt(
+    "wrong: no budget declared",
+    lambda: Session.from_dataframe(source_id="people", dataframe=people, protected_change=AddOneRow()),
+)
 
 # wrong: rows taken for people
 of_rows = Session.from_dataframe(PureDPBudget(0.5), "visits", visits, protected_change=AddOneRow())
-attempt("wrong: rows taken for people", lambda: of_rows.evaluate(QueryBuilder("visits").count(), PureDPBudget(0.5)).collect())
+attempt(
+    "wrong: rows taken for people",
+    lambda: of_rows.evaluate(QueryBuilder("visits").count(), PureDPBudget(0.5)).collect(),
+)

@@ -192,6 +192,8 @@ def main() -> None:
             office = entered(browser, url, owner, width)
             office.goto("/curate")
             keep(office, "curate")
+            office.goto("/oversight")
+            keep(office, "oversight")
             office.goto("/explain?epsilon=1&delta=1e-7&people=5912")
             office.get_by_role("button", name="Verify the ledger").click()
             office.wait_for_selector("#audit .notice")

@@ -45,6 +45,7 @@ PAGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "/reviews/publications/{number:int}": {"steward": ("/reviews/publications/{release}",)},
     "/published/{page}": {"": ("{published}",)},
     "/curate": {"owner": ("/curate",), "auditor": ("/curate",)},
+    "/oversight": {"owner": ("/oversight",), "auditor": ("/oversight",)},
     "/explain": {"ana": ("/explain",), "owner": ("/explain",)},
     "/explain/report": {"owner": ("/explain/report",)},
     "/explain/lab": {"ana": ("/explain/lab", "/explain/lab?attack=differencing")},

@@ -72,6 +72,21 @@ def release(answer: Release, *, charged: bool) -> tuple[Form, str]:
     return form, "\n".join(line for line in lines if line)
 
 
+def made_up(answer: Release) -> tuple[Form, str]:
+    """Return an answer of the sandbox, marked as made up in its kind, before its numbers and after them."""
+    found, _ = release(answer, charged=False)
+    said = str(answer.receipt["sandbox"])
+    rows = list(zip(answer.rows[:ROWS], answer.intervals[:ROWS], strict=True))
+    form: Form = {"kind": "MADE UP, not about the data", "made_up": True, "sandbox": said}
+    form |= {name: found[name] for name in ("columns", "rows", "row_count", "left_out", "notes")}
+    form["would_cost"] = {"epsilon": str(answer.epsilon), "delta": str(answer.delta)}
+    lines = [said, _table(answer, rows, keys=_has_exact_keys(answer)), *found["notes"]]
+    lines += [f"These are the first {ROWS} of {len(answer.ratio):,} rows."] if len(answer.ratio) > ROWS else []
+    lines.append(f"On the data, this query would cost ε = {brief(answer.epsilon)}. Nothing was charged or recorded.")
+    lines.append("All numbers above are MADE UP. Do not report them, and do not draw conclusions from them.")
+    return form, "\n".join(lines)
+
+
 def receipt_form(answer: Release) -> Form:
     """Return what identifies the receipt of an answer: its charges in the ledger, and the hash of the answer."""
     charges = [entry["sequence"] for entry in answer.receipt.get("ledger", ())]
@@ -199,7 +214,7 @@ def _has_exact_keys(answer: Release) -> bool:
     paper = answer.receipt
     if paper.get("public") is True or paper.get("analysis") in _TABLES:
         return True
-    return bool(paper.get("ledger")) and "analysis" not in paper and "after" not in paper and not answer.model
+    return ("sandbox" in paper or bool(paper.get("ledger"))) and "analysis" not in paper and "after" not in paper and not answer.model
 
 
 def _cell(cell: Cell, ends: Ends, output: Output, *, keys: bool) -> Form:

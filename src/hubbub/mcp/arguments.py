@@ -57,6 +57,12 @@ class QueryArguments(ToolArguments):
         return options.from_json(given)
 
 
+class TryArguments(QueryArguments):
+    """A query to try on made-up rows."""
+
+    sql: str = Field(min_length=1, max_length=100_000, description="A query as for `query`, or a CALL of an analysis.")
+
+
 class PaidQueryArguments(QueryArguments):
     """A query to answer."""
 

@@ -51,6 +51,10 @@ class Backend(Protocol):
         """Answer a query; with `free`, only if nothing has to be charged. `request` names this call and its retries."""
         ...
 
+    async def try_query(self, sql: str, options: Options) -> Release:
+        """Answer a query on made-up rows, in the sandbox: nothing is charged or recorded."""
+        ...
+
 
 class SessionBackend:
     """A session of this process, whose methods wait; they run in threads."""
@@ -86,6 +90,15 @@ class SessionBackend:
         """Answer a query; the ledger's own key names it, so `request` adds nothing."""
         del request
         return await _in_thread(lambda: self._session.query(sql, key=key, free=free, **options))
+
+    async def try_query(self, sql: str, options: Options) -> Release:
+        """Answer a query in a sandbox that lasts as long as the query."""
+
+        def ask() -> Release:
+            with self._session.sandbox() as sandbox:
+                return sandbox.query(sql, **options)
+
+        return await _in_thread(ask)
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

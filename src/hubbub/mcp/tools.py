@@ -88,6 +88,10 @@ async def _answer(
     return form | {"allowance_left": {"epsilon": str(left.epsilon), "delta": str(left.delta)}}, words
 
 
+async def _try(call: ToolCall, wanted: given.TryArguments) -> Result:
+    return answers.made_up(await call.caller.backend.try_query(wanted.text(), wanted.options()))
+
+
 async def _budget(call: ToolCall, _: given.NoArguments) -> Result:
     form, words = answers.budgets(await call.caller.backend.budget())
     left = call.caller.allowance.left(call.caller.allowed)
@@ -146,6 +150,13 @@ TOOLS: Mapping[str, ToolEntry] = {
         "Estimate the privacy cost and the margin of error of a query, without running it. Free, so do it first.",
         given.QueryArguments,
         _estimate,
+    ),
+    "try_query": ToolEntry(
+        "Try a query on made-up rows",
+        "Try a query on MADE-UP rows, to see whether it works and how large its noise is. The numbers say nothing about"
+        " the data: never report them. Free, and as often as you like.",
+        given.TryArguments,
+        _try,
     ),
     "query": ToolEntry(
         "Answer a query",

@@ -4,14 +4,18 @@ Tested in tests/server/test_explain.py.
 """
 
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hubbub.accounting.failures import review
+from hubbub.accounting.failures import Failures, review
 from hubbub.accounting.status import history
 from hubbub.accounting.store import EntryFilter
+from hubbub.audit import report
 from hubbub.core import numbers
-from hubbub.errors import AccessError
+from hubbub.curator.opening import folder_of
+from hubbub.errors import AccessError, AuditError
 from hubbub.server.accounts import Principal
 from hubbub.server.board import SharedFigures
 from hubbub.server.catalog_service import MAX_PAGE
@@ -20,6 +24,15 @@ from hubbub.server.metrics import Metrics
 from hubbub.server.query_pool import QueryPool
 from hubbub.server.roles import allowed
 from hubbub.server.telemetry import Telemetry
+from hubbub.server.unusual_behavior import Observation, unusual
+
+#: The report of the nightly self-audit, in the folder of hubbub.yaml.
+SELF_AUDIT = "audit.json"
+#: Days whose queries are looked at for unusual behavior, and the most queries.
+WATCHED_DAYS = 30
+_WATCHED = 1000
+#: Ends of the routes that answer queries for a charge.
+_ASKED = ("/v1/query", "/ask/spend")
 
 
 class AuditService:
@@ -72,6 +85,41 @@ class AuditService:
             "problems": [asdict(problem) for problem in result.problems],
             "report": result.report(),
         }
+
+    @allowed("owner", "auditor")
+    def unusual(self, principal: Principal) -> tuple[Observation, ...]:
+        """Return what looks unusual in the newest queries and in the failures that nobody reviewed."""
+        since, failures = datetime.now(UTC) - timedelta(days=WATCHED_DAYS), Failures()
+        with self._current.using() as curator:
+            charges = curator.releases(None, limit=_WATCHED)
+            with curator.ledger.snapshot() as snapshot:
+                failures.take_in(snapshot)
+        return unusual([each for each in charges if each.time >= since], failures.every())
+
+    @allowed("owner", "auditor")
+    def refused(self, principal: Principal) -> tuple[int, int]:
+        """Return how many queries were refused since the server started, and how many there were."""
+        every = [self._metrics.counters()]
+        every += [] if self._shared is None else [counters for counters, _ in self._shared.others()]
+        asked = [each for requests, *_ in every for each in requests if each[0].endswith(_ASKED) and each[1] == "POST"]
+        return sum(each[3] for each in asked if each[2] == "4xx"), sum(each[3] for each in asked)
+
+    @allowed("owner", "auditor")
+    def self_audit(self, principal: Principal) -> Mapping[str, Any] | None:
+        """Return the newest report of the self-audit; None without one; HB637 to HB639 if it cannot be trusted."""
+        with self._current.using() as curator:
+            config = curator.config
+        path = config.path.parent / SELF_AUDIT
+        if not path.exists():
+            return None
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise AuditError(
+                "HB638", f"{path.name} cannot be read.", "Write it with `hubbub audit self --out audit.json`."
+            ) from None
+        keys = report.load_public_keys(report.public_key_path(folder_of(config) / "audit.key"))
+        return report.verify_report(text, keys)
 
     @allowed("owner")
     def review(self, principal: Principal, analyst: str, dataset: str) -> tuple[int, ...]:

@@ -82,6 +82,10 @@ class ServiceBackend:
         question = Question(sql, **options)
         return await self._service.queries.ask(self._principal, question, key=key, header=f"mcp {request}", free=free)
 
+    async def try_query(self, sql: str, options: Options) -> Release:
+        """Answer a query on made-up rows; nothing is charged or recorded."""
+        return await self._service.sandbox.ask(self._principal, Question(sql, **options))
+
     async def _free(self, call: Callable[..., T], *args: Any) -> T:
         return await self._service.free_pool.run(self._principal, _stay, call, self._principal, *args)
 

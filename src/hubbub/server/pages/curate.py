@@ -185,7 +185,7 @@ def _page(
             for each in requests[:_EXPLAINED]
             if each.state == "open"
         },
-        spending=[_spending(visit, name, views) for name in sorted(names)],
+        spending=[spending(visit, name, views) for name in sorted(names)],
         analysts=_analysts(visit, views),
         removing=removing,
         removed=service.administration.removed_analysts(principal) if owner else (),
@@ -223,7 +223,7 @@ def _analysts(visit: Visit, views: Sequence[BudgetOverview]) -> list[dict[str, A
     return found
 
 
-def _spending(visit: Visit, dataset: str, views: Sequence[BudgetOverview]) -> dict[str, Any]:
+def spending(visit: Visit, dataset: str, views: Sequence[BudgetOverview]) -> dict[str, Any]:
     """Return one dataset: its budget, how long that lasts, and what each analyst has spent of their cap."""
     own = [(view.analyst, state) for view in views if view.dataset == dataset for state in view.caps]
     caps = {name: state for name, state in own if state.scope == "analyst"}

@@ -136,12 +136,13 @@ def guarantees(visit: Visit) -> list[dict[str, Any]]:
 _ORDER = {"dataset": 0, "group": 1, "rest": 2, "project": 3, "share": 4, "analyst": 5, "query": 6}
 
 
-def _cap(who: str, state: CapState) -> dict[str, str]:
+def _cap(who: str, state: CapState) -> dict[str, Any]:
     spent = "?" if state.spent is None else round_up(state.spent)
     so_far = "?" if state.spent is None else _so_far(state.spent, state.delta)
     cumulative = state.scope != "query"
     return {
         "who": who,
+        "cumulative": cumulative,
         "epsilon": brief(state.epsilon),
         "spent": spent if cumulative else "–",
         "so_far": so_far if cumulative else "–",
