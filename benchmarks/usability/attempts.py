@@ -34,7 +34,7 @@ def attempt(step: str, run: Callable[[], Any]) -> None:
         warnings.simplefilter("always")
         try:
             result, outcome, said = str(run()), "passed", ""
-        except Exception as error:  # each tool has its own; whatever it says is the finding
+        except Exception as error:  # noqa: BLE001 - each tool has its own; whatever it says is the finding
             result, outcome, said = "", "refused", f"{type(error).__name__}: {error}"
     private = [each for each in warned if "rivacy" in type(each.message).__name__]
     if outcome == "passed" and private:

@@ -33,12 +33,12 @@ class Effort:
 def effort(path: Path) -> Effort:
     """Count the lines between the first task and the first wrong try, and the calls in them but for `attempt`."""
     text = path.read_text()
-    (named,) = [line for line in text.splitlines() if line.startswith("# concepts: ")]
+    named = [line.removeprefix("# concepts: ") for line in text.splitlines() if line.startswith("# concepts: ")]
     tasks = text[text.index("# task: ") : text.index("# wrong: ")]
     lines = [line for line in tasks.splitlines() if line.strip() and not line.startswith("#")]
     called = [node for node in ast.walk(ast.parse(tasks)) if isinstance(node, ast.Call)]
     own = [node for node in called if not (isinstance(node.func, ast.Name) and node.func.id == "attempt")]
-    return Effort(len(lines), len(own), tuple(named.removeprefix("# concepts: ").split(", ")))
+    return Effort(len(lines), len(own), tuple(", ".join(named).split(", ")))
 
 
 def table() -> str:

@@ -1,5 +1,6 @@
 """The five tasks with OpenDP's queries on Polars."""
-# concepts: epsilon, privacy unit, privacy loss, compositor, split of the budget, contributions, public keys, margin, bounds, types and nulls, lazy frame
+# concepts: epsilon, privacy unit, privacy loss, compositor, split of the budget, contributions
+# concepts: public keys, margin, bounds, types and nulls, lazy frame
 
 # task: set up
 import opendp.prelude as dp

@@ -43,7 +43,12 @@ def test_what_is_tried_is_not_about_the_data(start: Callable[..., Desk]) -> None
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT COUNT(*) AS n FROM visits WHERE", "SELECT age FROM visits", "SELECT n FROM release(1)", "DROP TABLE visits"],
+    [
+        "SELECT COUNT(*) AS n FROM visits WHERE",
+        "SELECT age FROM visits",
+        "SELECT n FROM release(1)",
+        "DROP TABLE visits",
+    ],
 )
 def test_a_query_that_the_sandbox_cannot_answer_is_refused(start: Callable[..., Desk], sql: str) -> None:
     result = start().run(attempt(sql))

@@ -214,7 +214,12 @@ def _has_exact_keys(answer: Release) -> bool:
     paper = answer.receipt
     if paper.get("public") is True or paper.get("analysis") in _TABLES:
         return True
-    return ("sandbox" in paper or bool(paper.get("ledger"))) and "analysis" not in paper and "after" not in paper and not answer.model
+    return (
+        ("sandbox" in paper or bool(paper.get("ledger")))
+        and "analysis" not in paper
+        and "after" not in paper
+        and not answer.model
+    )
 
 
 def _cell(cell: Cell, ends: Ends, output: Output, *, keys: bool) -> Form:

@@ -20,7 +20,7 @@ MANY = 10
 COMPARED = 100
 _CONSTANT = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b")
 _ADDED = re.compile(r"\s*(?:AND|WHERE)\b", re.IGNORECASE)
-_CANNOT = "What it cannot mean: that anything was learned about a person beyond the ε that was charged for these queries."
+_CANNOT = "What it cannot mean: that more was learned about a person than the ε of these queries allows."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def unusual(
                 analyst,
                 dataset,
                 f"{_times(len(failed), 'query')} failed after the charge, for want of memory or time.",
-                "It could mean that a query is too large, or that somebody tries whether a failure depends on the data.",
+                "It could mean that a query is too large, or that somebody tries what failures tell about the data.",
                 "What it cannot mean: that more than this many failures are possible without a review, if `failures`"
                 " is set. A failure has no noise, so each may tell something about the data.",
                 tuple(failed),
@@ -110,9 +110,10 @@ def _differences(queries: Sequence[PastCharge]) -> list[tuple[str, str, str, tup
     pairs = [(a, b) for a, b in combinations(newest, 2) if one_condition_apart(a.query, b.query)]
     if not pairs:
         return []
+    differ = "differs" if len(pairs) == 1 else "differ"
     return [
         (
-            f"{_times(len(pairs), 'pair')} of queries differ by one condition that was added.",
+            f"{_times(len(pairs), 'pair')} of queries {differ} by one condition that was added.",
             "It could mean that somebody looks at a part of the data next, or that one answer is subtracted from the"
             " other to find a few people.",
             _CANNOT,

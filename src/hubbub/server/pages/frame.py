@@ -43,11 +43,11 @@ VERSION = version("hubbub")
 _ALWAYS = (("/", "Home"),)
 _ANSWERS = (("/releases", "Releases"), ("/schedules", "Scheduled"))
 _REVIEWS = ("/reviews", "Reviews")
-_OVERSIGHT = ("/oversight", "Oversight")
+_OFFICE = (("/curate", "Administration"), ("/oversight", "Oversight"), ("/explain", "Explain and audit"))
 NAVIGATION: Mapping[str, tuple[tuple[str, str], ...]] = {
     "analyst": (*_ALWAYS, ("/ask", "Query"), ("/saved", "Saved"), *_ANSWERS, ("/explain", "Explain")),
-    "owner": (*_ALWAYS, *_ANSWERS, _REVIEWS, ("/curate", "Administration"), _OVERSIGHT, ("/explain", "Explain and audit")),
-    "auditor": (*_ALWAYS, *_ANSWERS, _REVIEWS, ("/curate", "Administration"), _OVERSIGHT, ("/explain", "Explain and audit")),
+    "owner": (*_ALWAYS, *_ANSWERS, _REVIEWS, *_OFFICE),
+    "auditor": (*_ALWAYS, *_ANSWERS, _REVIEWS, *_OFFICE),
     "steward": (_REVIEWS,),
 }
 #: Pages that are below another one of the navigation.
