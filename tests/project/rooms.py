@@ -71,6 +71,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "semantics",
             "config",
             "analyses",
+            "audit",
             "curator",
             "crowd",
             "attacks",
