@@ -146,9 +146,14 @@ def test_schema_and_parser_agree() -> None:
 @pytest.mark.parametrize("opened", ["[", "{", "a: [", "- "])
 def test_a_file_that_is_nested_without_end_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, opened: str) -> None:
     """Scanning takes time that grows with the square of the depth, so no more is read than is allowed."""
-    read = []
+    read: list[int] = []
     scan = yaml.SafeLoader.fetch_more_tokens
-    monkeypatch.setattr(yaml.SafeLoader, "fetch_more_tokens", lambda self: (read.append(1), scan(self)))
+
+    def counted(loader: yaml.SafeLoader) -> None:
+        read.append(1)
+        scan(loader)
+
+    monkeypatch.setattr(yaml.SafeLoader, "fetch_more_tokens", counted)
     with pytest.raises(ParameterError, match="HB842"):
         parse_study("title: t\nparts: " + ("\n" if opened == "- " else "") + opened * 3000)
     assert len(read) < 1500
