@@ -118,6 +118,18 @@ def test_the_help_of_every_command_has_an_example(command: str, capsys: pytest.C
     assert f"hubbub {command}" in capsys.readouterr().out.partition("example")[2]
 
 
+@pytest.mark.parametrize("action", ["export", "import", "migrate", "rotate-key"])
+def test_help_of_one_paragraph_is_wrapped(
+    action: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["admin", action, "--help"])
+    said, _, examples = capsys.readouterr().out.partition("\nexamples:\n")
+    assert max(map(len, said.splitlines())) <= 80
+    assert examples.splitlines()[0].startswith(f"  hubbub admin {action}")
+
+
 def test_init_writes_a_file_that_check_explains(run: Run, folder: Path) -> None:
     code, out, _ = run("init", "visits.csv", "--output", "new.yaml")
     assert code == 0

@@ -235,6 +235,10 @@ class PreparedAnalysis(ABC):
         """State how many privacy units a group needs to be shown, if groups are selected privately."""
         return None
 
+    def never_equal(self) -> tuple[str, ...]:
+        """Name constants that a column never equals, because they are not among its declared values, for a query."""
+        return ()
+
     def joint_intervals(self) -> str:
         """State that the intervals hold for the whole answer at once, if that was requested of a query."""
         return ""

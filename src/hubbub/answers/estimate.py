@@ -144,6 +144,7 @@ class Estimate:
     work       what the engine is expected to take: memory, time and parts, or that this is not predicted
     review     who must approve the answer before it is shown; empty if nobody must
     disclosure what the data owner's rules for small numbers and rounding do; empty if there are none
+    never_equal  which constants a column never equals, because they are not among its declared values
     sandbox    that the query is asked in the sandbox, which charges nothing; empty if it is not
     """
 
@@ -172,13 +173,14 @@ class Estimate:
     review: str = ""
     sandbox: str = ""
     disclosure: str = ""
+    never_equal: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warn of results that are mostly noise, of groups that hardly any can be shown of, and of an ε too small."""
+        """Warn of misspelled values, of results that are mostly noise, of groups too small to show, and of an ε too small."""
         groups = [] if self.groups is None else [self.groups.warning()]
         noisy = [each.drowned(self.group_rows) for each in self.expected]
-        return tuple(warning for warning in (self._uninformative(), *groups, *noisy) if warning)
+        return tuple(warning for warning in (*self.never_equal, self._uninformative(), *groups, *noisy) if warning)
 
     def _uninformative(self) -> str:
         if not self.units or self.units < 0 or not self.epsilon:
@@ -214,6 +216,7 @@ class Estimate:
             "work": self.work,
             "review": self.review,
             "disclosure": self.disclosure,
+            "never_equal": list(self.never_equal),
             "warnings": list(self.warnings),
             "free": None if self.free is None else self.free.to_json(),
         } | ({"sandbox": self.sandbox} if self.sandbox else {})
@@ -247,6 +250,7 @@ class Estimate:
             review=form.get("review", ""),
             sandbox=form.get("sandbox", ""),
             disclosure=form.get("disclosure", ""),
+            never_equal=tuple(form.get("never_equal", ())),
         )
 
     def __repr__(self) -> str:

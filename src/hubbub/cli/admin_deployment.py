@@ -32,7 +32,7 @@ def add_actions(actions: "argparse._SubParsersAction[Any]") -> None:
         "imported.",
         epilog="examples:\n  hubbub admin export monday.tar.gz\n"
         '  hubbub admin export hospital.tar.gz --move --by olga --reason "new machine" --yes --secrets passphrase',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=options.Help,
     )
     exported.add_argument("target", metavar="ARCHIVE", help="new folder, or new file that ends in .tar.gz")
     exported.add_argument("--move", action="store_true", help="close the original, so that only the import can spend")
@@ -54,7 +54,7 @@ def add_actions(actions: "argparse._SubParsersAction[Any]") -> None:
         epilog='examples:\n  hubbub admin import hospital.tar.gz --into /var/lib/hubbub --by olga --reason "moved"\n'
         "  hubbub admin import hospital.tar.gz --into . --database postgresql://hubbub@db/hubbub --anchor "
         '/var/lib/hubbub-anchor/ledger.anchor --by olga --reason "to PostgreSQL"',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=options.Help,
     )
     imported.add_argument("source", metavar="ARCHIVE", help="folder or .tar.gz file written by `hubbub admin export`")
     imported.add_argument("--into", metavar="FOLDER", default=".", help="folder of the new hubbub.yaml (default: .)")
@@ -74,7 +74,7 @@ def add_actions(actions: "argparse._SubParsersAction[Any]") -> None:
         description="List every stored part with its format now and after a start of this version. With --dry-run "
         "nothing is written; the exit code is 1 if this version refuses a part.",
         epilog="examples:\n  hubbub admin migrate --dry-run\n  hubbub admin migrate --yes",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=options.Help,
     )
     migrated.add_argument("--dry-run", action="store_true", help="only show it")
     migrated.add_argument("--yes", action="store_true", help="confirm: after a backup, with all servers stopped")
@@ -89,7 +89,7 @@ def add_actions(actions: "argparse._SubParsersAction[Any]") -> None:
         "bounds and replays depend on no key that can be rotated.",
         epilog="examples:\n  hubbub admin rotate-key\n  hubbub admin rotate-key --leaked\n"
         "  hubbub admin rotate-key --audit",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=options.Help,
     )
     rotated.add_argument("--leaked", action="store_true", help="accept old keys no more: everybody signs in again")
     rotated.add_argument("--file", metavar="FILE", help="file of the server's keys (default: the one that it uses)")

@@ -9,6 +9,15 @@ import os
 from hubbub.cli.output import add_output
 
 
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Prints text of several lines as it is written, and wraps a paragraph."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)  # noqa: SLF001 - the next in line
+
+
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add --config."""
     default = os.environ.get("HUBBUB_CONFIG") or "hubbub.yaml"

@@ -50,6 +50,21 @@ def arguments(query: Query) -> tuple[ColumnReads, ...]:
     return tuple(ColumnReads(query.relation, _changed(expr, plain)) for expr in exprs)
 
 
+def expressions(query: Query) -> Iterator[Expr]:
+    """Yield all conditions, keys and arguments of a query over private rows."""
+    yield from (key.expr for key in query.keys)
+    yield from (each.where for each in query.aggregates if each.where is not None)
+    yield from _computed(query)
+    rest = [query.relation]
+    while rest:
+        rel = rest.pop()
+        if isinstance(rel, Filter):
+            yield rel.predicate
+        elif isinstance(rel, PerUnit):
+            yield from (each.where for _, each in rel.aggregates if each.where is not None)
+        rest += _inputs(rel)
+
+
 def dropped(query: Query, tables: frozenset[str]) -> tuple[str, ...]:
     """List the keys with declared values whose other values are in no group."""
     return tuple(

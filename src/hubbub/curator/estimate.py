@@ -55,6 +55,7 @@ def make_estimate(
         work=work,
         review=review,
         disclosure=_disclosure(prepared),
+        never_equal=prepared.never_equal(),
         group_rows=None if rows is None or not prepared.cells else max(1, rows // prepared.cells),
         free=free,
         refusal=" ".join(f"{refusal.message} {refusal.remedy}" for refusal in refusals[:1]),

@@ -17,6 +17,7 @@ from hubbub.answers.left_out import LeftOut
 from hubbub.core.schema import Bounds
 from hubbub.core.secret import combine_secrets
 from hubbub.curator import receipt as receipts
+from hubbub.curator import undeclared
 from hubbub.curator.after import SENTENCE, answer_after
 from hubbub.curator.left_out import describe
 from hubbub.curator.question import Question
@@ -71,6 +72,10 @@ class PreparedQuery(PreparedAnalysis):
     def left_out(self) -> LeftOut:
         """State what the bounds leave out."""
         return describe(self.plan)
+
+    def never_equal(self) -> tuple[str, ...]:
+        """Name constants that a column never equals, because they are not among its declared values."""
+        return undeclared.never_equal(self.plan.query)
 
     def receipt(self) -> dict[str, Any]:
         """Give the sizes of the grouping sets and the facts of every draw."""

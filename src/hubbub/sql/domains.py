@@ -8,7 +8,7 @@ Tested in tests/sql/test_bind.py and tests/sql/test_functions.py.
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -114,6 +114,29 @@ def _parts(expr: Expr, root: Expr) -> Iterator[Expr]:
         yield expr
 
 
+def _combinations(parts: Sequence[Expr]) -> int:
+    return math.prod((_count(part) or 0) + 1 for part in parts)
+
+
+def _coarse_parts(expr: Expr, root: Expr, limit: int) -> list[Expr]:
+    """List parts with fewer values: in place of too many combinations, the subexpression that is computed from them.
+
+    Its values are then all integers within its range, which may be more than it can have, but never fewer.
+    """
+    whole = expr is not root and _count(expr) is not None
+    try:
+        parts = [
+            part
+            for arg in (expr.args if isinstance(expr, FunctionCall) else ())
+            for part in _coarse_parts(arg, root, limit)
+        ] or list(_parts(expr, root))
+    except UnknownValueError:
+        if not whole:
+            raise
+        return [expr]
+    return [expr] if whole and _combinations(tuple(dict.fromkeys(parts))) > limit else parts
+
+
 def _computed(expr: FunctionCall, limit: int) -> tuple[Value, ...] | None:
     try:
         results = dict.fromkeys(exact(value, expr.kind) for value in _results(expr, limit, any_null=True))
@@ -138,7 +161,9 @@ def null_is_possible(expr: Expr, limit: int = MAX_COMBINATIONS) -> bool:
 def _results(expr: FunctionCall, limit: int, *, any_null: bool) -> Iterator[Scalar]:
     """Compute an expression for all values of its parts, and for NULL where a part can be NULL (or, if asked, may)."""
     parts = list(dict.fromkeys(_parts(expr, expr)))
-    if math.prod((_count(part) or 0) + 1 for part in parts) > limit:
+    if _combinations(parts) > limit:
+        parts = list(dict.fromkeys(_coarse_parts(expr, expr, limit)))
+    if _combinations(parts) > limit:
         raise UnknownValueError
     names = [f"${i}" for i in range(len(parts))]
     named = _substitute(expr, {part: Col(name, part.kind) for part, name in zip(parts, names, strict=True)})

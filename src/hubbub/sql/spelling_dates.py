@@ -82,6 +82,12 @@ _FRACTIONS = ("postgres", "spark")
 #: Sunday is day 1 in these dialects; elsewhere it is day 0.
 _FROM_ONE = ("bigquery", "spark", "tsql")
 
+#: What to write instead of longer whole units that have passed.
+_WHOLE = (
+    "Write FLOOR(MONTHS_BETWEEN(last, first) / 12) for years, FLOOR(MONTHS_BETWEEN(last, first)) for months, or divide "
+    "days by 7."
+)
+
 
 def differs(source: SourceText, node: exp.Expr, what: str, dialect: str, remedy: str) -> QueryError:
     """Build the error for a spelling that means something in its dialect that hubbub does not compute."""
@@ -195,7 +201,7 @@ def _elapsed(node: exp.Expr, dialect: str, source: SourceText) -> exp.Expr:
     unit = _PARTS.get(_unit(node.args.get("unit")), _unit(node.args.get("unit")))
     seconds = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}.get(unit)
     if seconds is None:
-        raise differs(source, node, "TIMESTAMPDIFF in this unit", dialect, "Use DAY, HOUR, MINUTE or SECOND.")
+        raise source.error(node, "HB747", "Whole units that have passed are counted from seconds to days only.", _WHOLE)
     passed = exp.Extract(this=_var("epoch"), expression=exp.Sub(this=node.this, expression=node.expression))
     quotient = exp.Div(this=passed, expression=exp.Literal.number(str(seconds)), typed=False, safe=False)
     return exp.Cast(this=exp.Trunc(this=quotient), to=exp.DataType(this=exp.DType.BIGINT))

@@ -71,7 +71,10 @@ LISTS = (
     "A list would have as many elements as a person has rows. To compare with it, write conditions on the rows of a "
     "person: SELECT id, COUNT(*) FILTER (WHERE code = 'A') AS n FROM visits GROUP BY id, or EXISTS (SELECT 1 FROM …)."
 )
-_MONTHS = "Write MONTHS_BETWEEN(a, b) for months, or date_diff('day', b, a) for days."
+_MONTHS = (
+    "Write MONTHS_BETWEEN(a, b) for months, FLOOR(MONTHS_BETWEEN(a, b) / 12) for years that have passed, or "
+    "date_diff('day', b, a) for days."
+)
 _ONE_ROW = (
     "It would show the value of one row. Use MODE(x), MIN(x) or MAX(x). Within one person, ARG_MIN(x, day) is the "
     "first value."
@@ -95,6 +98,7 @@ INSTEAD = {
     "LIST": LISTS,
     "COLLECT_LIST": LISTS,
     "AGE": _MONTHS,
+    "WEEKDAY": "Write DOW(d), which is 0 on Sunday, or ISODOW(d), which is 1 on Monday and 7 on Sunday.",
     "ENTROPY": _ENTROPY,
     "MAD": "Ask for MEDIAN(x), and then with its value for MEDIAN(ABS(x - 3)).",
     "SKEWNESS": _MOMENTS.format(power=3),

@@ -247,7 +247,12 @@ class EstimateForm(BaseModel):
     units: int | None = Field(None, description="Number of privacy units, if it is public or has a profile.")
     choice: str = Field(description="Why another noise than that with the least ε was chosen; empty if it was not.")
     work: str = Field(description="Memory, time and parts that the engine is expected to take, if a size is declared.")
-    warnings: list[str] = Field(description="Results that would be mostly noise, and groups that cannot be shown.")
+    never_equal: list[str] = Field(
+        default_factory=list, description="Constants that a column never equals: they are not among its declared values."
+    )
+    warnings: list[str] = Field(
+        description="Values that are not declared, results that would be mostly noise, and groups that cannot be shown."
+    )
     groups: GroupThresholdForm | None = Field(description="Set if groups are selected privately.")
     fits: int | None = Field(description="Number of such queries within budget now; null if that is not shown.")
     refusal: str = Field(description="Why the query is not within budget, and what to do; empty if it is.")
