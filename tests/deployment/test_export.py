@@ -112,6 +112,14 @@ def test_a_password_in_an_address_and_an_existing_target_are_refused(tmp_path: P
         export(found, tmp_path / "other")
 
 
+@pytest.mark.parametrize("name", ["out.tar", "out.zip", "out.tar.bz2"])
+def test_a_name_of_another_kind_of_archive_is_no_folder(tmp_path: Path, name: str) -> None:
+    config = load(make(tmp_path / "a"))
+    with pytest.raises(DeploymentError, match=r"HB880.*neither a folder nor a \.tar\.gz file"):
+        export(config, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_jobs_that_run_are_left_out(tmp_path: Path) -> None:
     config = make(tmp_path / "a")
     spend(config, 1)

@@ -177,7 +177,7 @@ class Estimate:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warn of misspelled values, of results that are mostly noise, of groups too small to show, and of an ε too small."""
+        """Warn of misspelled values, results that are mostly noise, groups too small to show, and an ε too small."""
         groups = [] if self.groups is None else [self.groups.warning()]
         noisy = [each.drowned(self.group_rows) for each in self.expected]
         return tuple(warning for warning in (*self.never_equal, self._uninformative(), *groups, *noisy) if warning)

@@ -39,6 +39,8 @@ KEY_FILES = ("server.key", "audit.key", "audit.pub")
 #: What a stream's state is renamed to when the stream has moved.
 MOVED = ".moved"
 _ADDRESS = re.compile(r"postgres(?:ql)?://[^\s\"']+", re.IGNORECASE)
+#: Endings of archives of other kinds, which nobody means as the name of a folder.
+_OTHER_FILES = frozenset({".tar", ".zip", ".gz", ".bz2", ".xz", ".zst", ".7z"})
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,12 @@ def export(config: Config, target: Path, *, move: Move | None = None, passphrase
     if target.exists():
         raise DeploymentError(
             "HB880", f"{target} exists already. Nothing was exported.", "Choose a new folder, or a new .tar.gz file."
+        )
+    if not archive.is_packed(target) and target.suffix in _OTHER_FILES:
+        raise DeploymentError(
+            "HB880",
+            f"{target} is neither a folder nor a .tar.gz file by its name. Nothing was exported.",
+            "Choose a new folder, or a new .tar.gz file.",
         )
     text = config.path.read_text(encoding="utf-8")
     if any(map(has_password, _ADDRESS.findall(text))):

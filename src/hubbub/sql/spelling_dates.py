@@ -196,7 +196,7 @@ def _difference(node: exp.Expr, dialect: str, source: SourceText) -> exp.Expr | 
     )
 
 
-def _elapsed(node: exp.Expr, dialect: str, source: SourceText) -> exp.Expr:
+def _elapsed(node: exp.Expr, _: str, source: SourceText) -> exp.Expr:
     """TIMESTAMPDIFF counts the whole units that have passed."""
     unit = _PARTS.get(_unit(node.args.get("unit")), _unit(node.args.get("unit")))
     seconds = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}.get(unit)

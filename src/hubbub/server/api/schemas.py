@@ -248,7 +248,8 @@ class EstimateForm(BaseModel):
     choice: str = Field(description="Why another noise than that with the least ε was chosen; empty if it was not.")
     work: str = Field(description="Memory, time and parts that the engine is expected to take, if a size is declared.")
     never_equal: list[str] = Field(
-        default_factory=list, description="Constants that a column never equals: they are not among its declared values."
+        default_factory=list,
+        description="Constants that a column never equals: they are not among its declared values.",
     )
     warnings: list[str] = Field(
         description="Values that are not declared, results that would be mostly noise, and groups that cannot be shown."
