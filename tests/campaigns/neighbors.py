@@ -358,7 +358,7 @@ ORDER = r"rank\(\) OVER \(PARTITION BY u ORDER BY [^)]*\), c\)"
 PLANTED = {
     "missing clamp": PlantedError(_no_clamp, PrivacyUnit(None), "SELECT sum(x), avg(y) FROM t"),
     "rows not bounded": PlantedError(
-        lambda made: _rewrite(made, r"WHERE n <= 1 ", "WHERE n <= 1000 "),
+        lambda made: _rewrite(made, r'FROM "\$order" WHERE place <= 1\)', 'FROM "$order" WHERE place <= 1000)'),
         ONE,
         "SELECT count(x), sum(y) FROM t GROUP BY k",
     ),

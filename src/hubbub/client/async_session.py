@@ -25,6 +25,7 @@ from hubbub.answers.release import Release
 from hubbub.answers.scope import AsyncScope
 from hubbub.answers.study import AsyncStudying
 from hubbub.client import problems
+from hubbub.client.async_sandbox import AsyncSandboxSession
 from hubbub.client.calls import Calls
 from hubbub.client.protocol import Pause, Request, Steps
 from hubbub.client.session import RETRIES, TIMEOUT, settings
@@ -73,6 +74,10 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher, AsyncBatching, 
     ) -> Release:
         """Run a query and charge its privacy cost: see `RemoteSession.query`."""
         return await self._run(self._calls.query(sql, request_key(key, fresh=fresh), options, free=free))
+
+    async def sandbox(self, *datasets: str) -> AsyncSandboxSession:
+        """Open a session on made-up rows of the server: `s = await h.sandbox("visits")`."""
+        return await AsyncSandboxSession(self._run, self._calls).only(*datasets)
 
     def table(self, name: str) -> QueryFrame[Awaitable[Estimate], Awaitable[Release]]:
         """Begin a query in the manner of data frames: `h.table("visits").group_by("region").agg(n=count())`."""

@@ -14,6 +14,7 @@ from hubbub.errors import (
     BudgetError,
     ConfigError,
     CrowdError,
+    DeploymentError,
     HubbubError,
     LedgerError,
     MechanismError,
@@ -48,6 +49,13 @@ _OPTIONS = frozenset(
 )
 #: Codes whose class is not that of their range: of declarations and keys, and others as said.
 _SINGLE: Mapping[str, type[HubbubError]] = {
+    # of the set-up pages, of comments, and of a ledger that was moved
+    "HB382": AccessError,
+    "HB383": AccessError,
+    **{f"HB{code}": ConfigError for code in range(384, 389)},
+    "HB389": ParameterError,
+    "HB390": ParameterError,
+    "HB894": LedgerError,
     "HB735": LedgerError,
     "HB760": ConfigError,
     "HB769": ConfigError,
@@ -91,6 +99,8 @@ _TENS: Mapping[str, type[HubbubError]] = {
     "HB84": QueryError,
     "HB85": QueryError,
     "HB86": ParameterError,
+    "HB88": DeploymentError,
+    "HB89": DeploymentError,
     "HB90": SpentError,
     "HB91": ReviewError,
 }
