@@ -122,6 +122,7 @@ function tour() {
     if (step >= steps.length) { end(); return; }
     at = Math.max(0, step);
     words.textContent = (at + 1) + " of " + steps.length + ": " + steps[at].textContent;
+    if (at === 0) buttons[1].focus(); // before Back, which may have the focus, is disabled and loses it
     buttons[0].disabled = at === 0;
     mark(document.querySelector(steps[at].dataset.at));
   }
@@ -131,7 +132,7 @@ function tour() {
     start.focus();
   }
   start.hidden = false;
-  start.addEventListener("click", () => { document.body.append(panel); show(0); buttons[1].focus(); });
+  start.addEventListener("click", () => { document.body.append(panel); show(0); });
   buttons[0].addEventListener("click", () => show(at - 1));
   buttons[1].addEventListener("click", () => show(at + 1));
   buttons[2].addEventListener("click", end);
