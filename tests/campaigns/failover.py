@@ -4,11 +4,14 @@ Each client knows both addresses. It sends a query with an Idempotency-Key to on
 to the other one, under the same key. Neither server is a leader. The servers share the ledger's database, the folder
 beside hubbub.yaml and the folder of seeds, as docs/deploy.md describes it.
 
-No error lasts longer than a retry: a request that the killed server had is answered by the other one at the first
-attempt there. Nothing is charged twice, no cap is passed, and no answered key changes its answer. A kill between a
-charge and its seed spends the charge (HB901); there can be one for each request that was under way.
+While one server runs, no error lasts longer than a retry: a request that the killed server had is answered by the
+other one at the first attempt there. So a server is killed only when both are ready and every request is over that
+began before they were: one that has already moved to the other server must not be killed there, too. Nothing is
+charged twice, no cap is passed, and no answered key changes its answer. A kill between a charge and its seed spends
+the charge (HB901); there can be one for each request that was under way.
 
-A client that repeats a query under another key is planted: its double charge must be found.
+Two errors are planted and must be found: a client that repeats a query under another key is charged twice, and a
+request while no server runs is not answered.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.failover
 """
@@ -19,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
@@ -45,6 +49,7 @@ class Heard:
     answers: dict[tuple[str, str], bytes] = field(default_factory=dict)
     spent: set[tuple[str, str]] = field(default_factory=set)
     broken: list[str] = field(default_factory=list)
+    under_way: set[str] = field(default_factory=set)
     moved: int = 0
     slowest: float = 0.0
     attempts: int = 0
@@ -58,7 +63,8 @@ class Pair:
         self.town = town
         self.ports = [free_port(), free_port()]
         self.servers = [ForkedServer(town.config, port) for port in self.ports]
-        self.starts = [await_ready(port, server) for port, server in zip(self.ports, self.servers, strict=True)]
+        for port, server in zip(self.ports, self.servers, strict=True):
+            await_ready(port, server)
 
     def kill(self, place: int) -> None:
         """Kill one of them."""
@@ -69,7 +75,7 @@ class Pair:
     def restart(self, place: int) -> None:
         """Start it again at its address."""
         self.servers[place] = ForkedServer(self.town.config, self.ports[place])
-        self.starts.append(await_ready(self.ports[place], self.servers[place]))
+        await_ready(self.ports[place], self.servers[place])
 
     def stop(self) -> None:
         """Stop both in good order."""
@@ -97,39 +103,49 @@ class Clients:
 
     def _some(self, analyst: str, seed: int) -> None:
         chance = random.Random(seed)
-        callers = [Caller(port, self._pair.town.tokens[analyst], patience=30) for port in self._pair.ports]
+        callers = callers_of(self._pair, analyst, patience=30)
         while not self._over.is_set():
             with self._heard.lock:
                 number = next(self._numbers)
-            self._ask(callers, analyst, number, chance)
+                key = f"{analyst}-{number:08}-failover"
+                self._heard.under_way.add(key)
+            question = self._pair.town.question(number, own_key=chance.random() < 0.5)
+            try:
+                ask(callers, analyst, question, key, chance.randrange(2), self._heard)
+            finally:
+                with self._heard.lock:
+                    self._heard.under_way.remove(key)
         for caller in callers:
             caller.close()
 
-    def _ask(self, callers: list[Caller], analyst: str, number: int, chance: random.Random) -> None:
-        """Ask one server; where it is gone, ask the other one once."""
-        heard, key = self._heard, f"{analyst}-{number:08}-failover"
-        question = self._pair.town.question(number, own_key=chance.random() < 0.5)
-        first = chance.randrange(2)
-        begun = None
-        for attempt, place in enumerate((first, 1 - first), 1):
-            try:
-                reply = callers[place].query(question, key)
-            except (OSError, HTTPException):
-                begun = begun or time.monotonic()
-                continue
-            with heard.lock:
-                heard.attempts = max(heard.attempts, attempt)
-                if begun is not None:
-                    heard.moved += 1
-                    heard.slowest = max(heard.slowest, time.monotonic() - begun)
-                if reply.status == 200:
-                    heard.answers[analyst, key] = kept(reply)
-                elif reply.status == 424 and reply.json()["code"] == "HB901":
-                    heard.spent.add((analyst, key))
-                else:
-                    heard.broken.append(f"status {reply.status} for {key} at attempt {attempt}: {reply.body[:200]!r}")
-            return
-        heard.broken.append(f"both servers failed for {key}")
+
+def callers_of(pair: Pair, analyst: str, *, patience: float = PATIENCE) -> list[Caller]:
+    """Return a client for each server."""
+    return [Caller(port, pair.town.tokens[analyst], patience=patience) for port in pair.ports]
+
+
+def ask(callers: list[Caller], analyst: str, question: object, key: str, first: int, heard: Heard) -> None:
+    """Ask one server; where it is gone, ask the other one once."""
+    begun = None
+    for attempt, place in enumerate((first, 1 - first), 1):
+        try:
+            reply = callers[place].query(question, key)
+        except (OSError, HTTPException):
+            begun = begun or time.monotonic()
+            continue
+        with heard.lock:
+            heard.attempts = max(heard.attempts, attempt)
+            if begun is not None:
+                heard.moved += 1
+                heard.slowest = max(heard.slowest, time.monotonic() - begun)
+            if reply.status == 200:
+                heard.answers[analyst, key] = kept(reply)
+            elif reply.status == 424 and reply.json()["code"] == "HB901":
+                heard.spent.add((analyst, key))
+            else:
+                heard.broken.append(f"status {reply.status} for {key} at attempt {attempt}: {reply.body[:200]!r}")
+        return
+    heard.broken.append(f"both servers failed for {key}")
 
 
 def look(town: ServerFolder, heard: Heard) -> list[str]:
@@ -156,18 +172,31 @@ def look(town: ServerFolder, heard: Heard) -> list[str]:
     return found
 
 
-def wait_for(heard: Heard, more: int) -> None:
-    """Wait until there are so many more answers, or a request was broken."""
-    wanted, until = len(heard.answers) + more, time.monotonic() + PATIENCE
-    while len(heard.answers) < wanted and not heard.broken:
+def wait_until(done: Callable[[], bool], heard: Heard, what: str) -> None:
+    """Wait until this is so, or a request was broken."""
+    until = time.monotonic() + PATIENCE
+    while not done() and not heard.broken:
         if time.monotonic() > until:
-            heard.broken.append(f"fewer than {more} answers in {PATIENCE:g} s")
+            heard.broken.append(f"not within {PATIENCE:g} s: {what}")
         time.sleep(0.002)
+
+
+def wait_for(heard: Heard, more: int) -> None:
+    """Wait until there are so many more answers."""
+    wanted = len(heard.answers) + more
+    wait_until(lambda: len(heard.answers) >= wanted, heard, f"{more} answers")
+
+
+def settle(heard: Heard) -> None:
+    """Wait until every request is over that is under way now."""
+    with heard.lock:
+        earlier = set(heard.under_way)
+    wait_until(lambda: earlier.isdisjoint(heard.under_way), heard, f"an end of {sorted(earlier)}")
 
 
 def asked_again(pair: Pair, heard: Heard) -> None:
     """Ask both servers for every answer again: it is the same, byte for byte."""
-    callers = {name: [Caller(port, pair.town.tokens[name]) for port in pair.ports] for name in ANALYSTS}
+    callers = {name: callers_of(pair, name) for name in ANALYSTS}
     for (analyst, key), answer in list(heard.answers.items())[-20:]:
         number = int(key.split("-")[1])
         for caller in callers[analyst]:
@@ -179,16 +208,23 @@ def asked_again(pair: Pair, heard: Heard) -> None:
             caller.close()
 
 
-def planted(pair: Pair) -> bool:
+def charged_again(pair: Pair) -> bool:
     """Tell whether a client is found that repeats its query under a key of its own."""
     heard = Heard()
-    callers = [Caller(port, pair.town.tokens["ana"]) for port in pair.ports]
-    for place, caller in enumerate(callers):
+    for place, caller in enumerate(callers_of(pair, "ana")):
         question = pair.town.question(99_999, own_key=False) | {"key": f"another-key-each-time-{place}"}
         if caller.query(question, f"another-header-{place}").status != 200:
             raise RuntimeError("the planted client was not answered")
         caller.close()
     return any("charged twice" in text for text in look(pair.town, heard))
+
+
+def unanswered(pair: Pair) -> bool:
+    """Tell whether a request is found that no server answers."""
+    heard = Heard()
+    question = pair.town.question(99_998, own_key=False)
+    ask(callers_of(pair, "ana"), "ana", question, "nobody-is-there", 0, heard)
+    return len(heard.broken) == 1
 
 
 def body(report: Report) -> None:
@@ -204,12 +240,14 @@ def body(report: Report) -> None:
                 pair.kill(number % 2)
                 wait_for(heard, LIFE)
                 pair.restart(number % 2)
+                settle(heard)
         finally:
             clients.stop()
         asked_again(pair, heard)
         broken = [*heard.broken, *look(pair.town, heard)]
-        found = planted(pair)
+        twice = charged_again(pair)
         pair.stop()
+        outage = unanswered(pair)
     for text in broken[:20]:
         report.say(text)
     report.figure("kills", kills)
@@ -221,7 +259,8 @@ def body(report: Report) -> None:
     report.target("attempts_at_most", heard.attempts, at_most=2)
     report.target("broken_promises", len(broken), at_most=0)
     report.target("charges_spent_each_kill", len(heard.spent) / kills, at_most=THREADS * len(ANALYSTS))
-    report.target("planted_double_charge_found", found, at_least=1)
+    report.target("planted_double_charge_found", twice, at_least=1)
+    report.target("planted_outage_found", outage, at_least=1)
 
 
 if __name__ == "__main__":
